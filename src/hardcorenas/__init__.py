@@ -1,0 +1,52 @@
+"""Finds the most accurate image network that fits a hard budget on your own device.
+
+Names are loaded when first used: importing the package imports neither torch nor numpy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hardcorenas.networks.build import build
+    from hardcorenas.resources.count import count
+    from hardcorenas.resources.table import ResourceTable
+    from hardcorenas.space import Architecture, Choice, Head, SearchSpace, Stage, Stem
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Architecture": "hardcorenas.space",
+    "Choice": "hardcorenas.space",
+    "Head": "hardcorenas.space",
+    "ResourceTable": "hardcorenas.resources.table",
+    "SearchSpace": "hardcorenas.space",
+    "Stage": "hardcorenas.space",
+    "Stem": "hardcorenas.space",
+    "build": "hardcorenas.networks.build",
+    "count": "hardcorenas.resources.count",
+}
+
+__all__ = [
+    "Architecture",
+    "Choice",
+    "Head",
+    "ResourceTable",
+    "SearchSpace",
+    "Stage",
+    "Stem",
+    "__version__",
+    "build",
+    "count",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

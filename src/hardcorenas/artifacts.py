@@ -1,0 +1,96 @@
+"""Reading and writing the files that steps hand to each other.
+
+Every artifact is JSON with a ``format`` (what it is) and a ``version`` (how it is laid out). Files
+are written under a temporary name in the same folder and renamed, so a reader never sees half of
+one and a failure never harms what was there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hardcorenas.errors import ArtifactError
+
+Json = dict[str, Any]
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be written ({error.strerror})") from error
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except BaseException as error:
+        Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise ArtifactError(f"{path}: cannot be written ({error.strerror})") from error
+        raise
+
+
+def read_text(path: str | Path) -> str:
+    """Read a UTF-8 text file; a missing, unreadable or binary one is an `ArtifactError`."""
+    path = Path(path)
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ArtifactError(f"{path}: no such file") from None
+    except UnicodeDecodeError:
+        raise ArtifactError(f"{path}: is not a text file (UTF-8 was expected)") from None
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def dump(content: Json, *, kind: str, version: int) -> str:
+    """Return an artifact's JSON text: ``content`` behind its format name and version."""
+    document = {"format": f"hardcorenas.{kind}", "version": version, **content}
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def parse(text: str, *, kind: str, version: int, source: str) -> Json:
+    """Return an artifact's content, checked to be JSON of this kind and version.
+
+    Args:
+        text: The JSON document.
+        kind: Expected kind, as given to `dump`.
+        version: The only version this release reads.
+        source: What to call the text in errors, usually its file name.
+    """
+    try:
+        document = json.loads(text, parse_constant=_refuse_constant)
+    except ValueError as error:
+        raise ArtifactError(f"{source}: is not valid JSON ({error}); is the file torn?") from None
+    if not isinstance(document, dict) or "format" not in document:
+        raise ArtifactError(f"{source}: has no 'format' field; expected a hardcorenas.{kind} file")
+    if document.pop("format") != f"hardcorenas.{kind}":
+        raise ArtifactError(f"{source}: is not a hardcorenas.{kind} file")
+    found = document.pop("version", None)
+    if found != version or isinstance(found, bool):
+        raise ArtifactError(
+            f"{source}: hardcorenas.{kind} version {found!r} is not readable here; "
+            f"expected version {version}; write it again with this release"
+        )
+    return document
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _umask() -> int:
+    """Return the process's file mode mask; there is no way to read it but to set it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

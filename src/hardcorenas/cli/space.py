@@ -1,0 +1,265 @@
+"""``hardcorenas space``: what can be built, and what it costs by arithmetic."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from hardcorenas.errors import HardcorenasError, InvalidArchitectureError
+from hardcorenas.networks import layout
+from hardcorenas.networks.counting import Resource
+from hardcorenas.resources.count import count
+from hardcorenas.space import Architecture, SearchSpace, preset_names, preset_text
+
+if TYPE_CHECKING:
+    from hardcorenas.resources import ResourceTable
+
+RESOURCES: tuple[Resource, ...] = ("macs", "params", "memory")
+
+
+def show(
+    space: str | None = None,
+    /,
+    *,
+    architecture: Annotated[str | None, Parameter(name=["--architecture", "-a"])] = None,
+    resolution: int | None = None,
+    classes: int | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    as_toml: Annotated[bool, Parameter(name="--toml", negative="")] = False,
+) -> None:
+    """Show a search space, or one network of it: stages, size, MACs, parameters, memory.
+
+    Args:
+        space: A preset's name or a TOML file. Without it, the presets are listed.
+        architecture: One network, block by block: an architecture file, the word lightest or
+            heaviest, or its compact form such as "e3k5 e3k5se | e4k3 e4k3".
+        resolution: Side of the image in pixels, instead of the space's own.
+        classes: Number of classes, instead of the space's own.
+        as_json: Print JSON for programs.
+        as_toml: Print a preset's declaration, to be saved and changed.
+    """
+    if as_toml:
+        if space not in preset_names():
+            raise HardcorenasError(
+                f"--toml prints a preset ({', '.join(preset_names())}), got {space or 'no name'}"
+            )
+        print(preset_text(space), end="")
+        return
+    chosen = _chosen_space(space, architecture)
+    if chosen is None:
+        _list_presets(as_json)
+        return
+    chosen = _changed(chosen, resolution, classes)
+    tables = {resource: count(chosen, resource) for resource in RESOURCES}
+    network = None if architecture is None else _chosen_architecture(chosen, architecture)
+    if as_json:
+        described = _network_json(network, tables) if network else _space_json(chosen, tables)
+        print(json.dumps(described, indent=2))
+    elif network:
+        _print_network(network, tables)
+    else:
+        _print_space(chosen, tables)
+
+
+def _chosen_space(space: str | None, architecture: str | None) -> SearchSpace | None:
+    if space is not None:
+        return SearchSpace.load(space)
+    if architecture is None:
+        return None
+    if Path(architecture).exists():
+        return Architecture.load(architecture).space  # the file carries its space
+    raise HardcorenasError(
+        f"--architecture {architecture!r} is not a file; name the space it belongs to"
+    )
+
+
+def _changed(space: SearchSpace, resolution: int | None, classes: int | None) -> SearchSpace:
+    changes = {"resolution": resolution, "num_classes": classes}
+    return space.replace(**{field: value for field, value in changes.items() if value is not None})
+
+
+def _chosen_architecture(space: SearchSpace, text: str) -> Architecture:
+    if text in ("lightest", "heaviest"):
+        return space.lightest if text == "lightest" else space.heaviest
+    if Path(text).exists():
+        loaded = Architecture.load(text)
+        if loaded.space.stages != space.stages:
+            raise InvalidArchitectureError(
+                f"{text}: is an architecture of space {loaded.space.name!r}, whose stages differ "
+                f"from those of {space.name!r}; leave the space out to use the file's own"
+            )
+        return Architecture(space, loaded.stages)
+    if text.endswith(".json"):
+        raise InvalidArchitectureError(f"{text}: no such file")
+    return Architecture.parse(space, text)
+
+
+def _list_presets(as_json: bool) -> None:
+    spaces = [SearchSpace.preset(name) for name in preset_names()]
+    if as_json:
+        print(json.dumps([{"name": s.name, "size": s.size} for s in spaces], indent=2))
+        return
+    table = _table("preset", "image", "classes", "stages", "architectures", "MACs")
+    for space in spaces:
+        macs = count(space, "macs")
+        table.add_row(
+            space.name,
+            f"{space.resolution}×{space.resolution}×{space.input_channels}",
+            str(space.num_classes),
+            str(len(space.stages)),
+            f"{space.size:.2e}",
+            f"{_short(macs.cost(space.lightest))} … {_short(macs.cost(space.heaviest))}",
+        )
+    _print(table)
+    print("\nOne of them in detail:   hardcorenas space mobile")
+    print("A space of your own:     hardcorenas space mobile --toml > my.toml, then change it")
+
+
+def _print_space(space: SearchSpace, tables: dict[Resource, ResourceTable]) -> None:
+    print(
+        f"{space.name}: {space.resolution}×{space.resolution}×{space.input_channels} images, "
+        f"{space.num_classes} classes"
+    )
+    print(f"{space.size:,} architectures\n")
+    stages = _table("stage", "width", "stride", "activation", "depths", "expansions", "kernels", "SE")
+    stem = space.stem
+    stages.add_row("stem", str(stem.width), str(stem.stride), stem.activation)
+    if stem.block_width:
+        stages.add_row("", str(stem.block_width), "1", stem.block_activation)
+    for number, stage in enumerate(space.stages):
+        stages.add_row(
+            str(number),
+            str(stage.width),
+            str(stage.stride),
+            stage.activation,
+            _words(stage.depths),
+            _words(stage.expansions),
+            _words(stage.kernel_sizes),
+            _words("on" if se else "off" for se in stage.se),
+        )
+    stages.add_row("head", str(space.head.width), "1", space.head.activation)
+    if space.head.hidden_width:
+        stages.add_row("", str(space.head.hidden_width), "", space.head.activation)
+    _print(stages)
+    print()
+    ends = _table("network", "MACs", "parameters", "memory")
+    for name, architecture in (("lightest", space.lightest), ("heaviest", space.heaviest)):
+        ends.add_row(name, *_amounts(architecture, tables))
+    _print(ends)
+    print("\nMACs and memory are those of one image; memory is the peak of activations.")
+
+
+def _print_network(architecture: Architecture, tables: dict[Resource, ResourceTable]) -> None:
+    print(f"{architecture.space.name}: {architecture}\n")
+    blocks = _table("block", "choice", "channels", "pixels", "MACs", "parameters", "memory")
+    for row in _rows(architecture, tables):
+        blocks.add_row(
+            row["block"],
+            row["choice"],
+            f"{row['in_channels']} → {row['out_channels']}",
+            f"{row['in_size']} → {row['out_size']}",
+            _grouped(row["macs"]),
+            _grouped(row["params"]),
+            _bytes(row["memory"]),
+        )
+    blocks.add_section()
+    blocks.add_row("network", "", "", "", *_amounts(architecture, tables))
+    _print(blocks)
+    print("\nMACs and parameters add up; memory is the peak of the neediest block.")
+
+
+def _rows(
+    architecture: Architecture, tables: dict[Resource, ResourceTable]
+) -> list[dict[str, Any]]:
+    """Return what each block is and costs, the fixed part last."""
+    costs = {resource: list(table.block_costs(architecture)) for resource, table in tables.items()}
+    rows: list[dict[str, Any]] = []
+    for stage, shapes in enumerate(layout.block_shapes(architecture)):
+        for position, shape in enumerate(shapes):
+            rows.append(
+                {
+                    "block": f"{stage}.{position}",
+                    "choice": str(architecture.stages[stage][position]),
+                    "in_channels": shape.in_channels,
+                    "out_channels": shape.out_channels,
+                    "in_size": shape.in_size,
+                    "out_size": shape.out_size,
+                }
+                | {resource: costs[resource][stage][position] for resource in tables}
+            )
+    space = architecture.space
+    fixed = {
+        "block": "fixed",
+        "choice": "stem, head",
+        "in_channels": space.input_channels,
+        "out_channels": space.num_classes,
+        "in_size": space.resolution,
+        "out_size": 1,
+    }
+    return [*rows, fixed | {resource: table.base for resource, table in tables.items()}]
+
+
+def _space_json(space: SearchSpace, tables: dict[Resource, ResourceTable]) -> dict[str, Any]:
+    ends = {"lightest": space.lightest, "heaviest": space.heaviest}
+    return {
+        "space": space.to_dict(),
+        "fingerprint": space.fingerprint,
+        "size": space.size,
+        "networks": {name: _totals(end, tables) for name, end in ends.items()},
+    }
+
+
+def _network_json(
+    architecture: Architecture, tables: dict[Resource, ResourceTable]
+) -> dict[str, Any]:
+    return {
+        "space": architecture.space.name,
+        "architecture": str(architecture),
+        "timm": architecture.to_timm(),
+        **_totals(architecture, tables),
+        "blocks": _rows(architecture, tables),
+    }
+
+
+def _totals(
+    architecture: Architecture, tables: dict[Resource, ResourceTable]
+) -> dict[Resource, int]:
+    return {resource: table.cost(architecture) for resource, table in tables.items()}
+
+
+def _amounts(architecture: Architecture, tables: dict[Resource, ResourceTable]) -> list[str]:
+    totals = _totals(architecture, tables)
+    return [_grouped(totals["macs"]), _grouped(totals["params"]), _bytes(totals["memory"])]
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for position, column in enumerate(columns):
+        table.add_column(column, justify="left" if position == 0 else "right", no_wrap=True)
+    return table
+
+
+def _print(table: Table) -> None:
+    Console(highlight=False, soft_wrap=True).print(table)
+
+
+def _words(values: Any) -> str:
+    return " ".join(map(str, values))
+
+
+def _grouped(number: int) -> str:
+    return f"{number:,}"
+
+
+def _bytes(number: int) -> str:
+    return f"{number / 1024:,.1f} KiB"
+
+
+def _short(number: int) -> str:
+    return f"{number / 1e6:.1f} M"

@@ -1,0 +1,73 @@
+"""From an architecture to a plain ``torch.nn.Module``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from hardcorenas.errors import InvalidArchitectureError
+from hardcorenas.networks import layout
+from hardcorenas.networks.blocks import Head, InvertedResidual, conv_norm_act
+from hardcorenas.space import Architecture
+
+if TYPE_CHECKING:
+    from hardcorenas.space import SearchSpace
+
+
+class Network(nn.Module):
+    """A stem, stages of inverted-residual blocks and a head; takes pictures of any size."""
+
+    def __init__(self, stem: nn.Module, stages: nn.Module, head: nn.Module) -> None:
+        super().__init__()
+        self.stem = stem
+        self.stages = stages
+        self.head = head
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the logits of a batch of images, N×C×H×W."""
+        logits: Tensor = self.head(self.stages(self.stem(images)))
+        return logits
+
+
+def build(space: SearchSpace, architecture: Architecture) -> Network:
+    """Return the network of an architecture, freshly initialised, in training mode.
+
+    Nothing of the search is left in it: it is what one would have written by hand. The space may
+    differ from the architecture's own in everything but its stages, so that a network found for one
+    number of classes or image size can be built for another.
+    """
+    if architecture.space.stages != space.stages:
+        raise InvalidArchitectureError(
+            f"the architecture belongs to space {architecture.space.name!r}, whose stages differ "
+            f"from those of {space.name!r}; build it with its own space, architecture.space"
+        )
+    architecture = Architecture(space, architecture.stages)
+    conv, block = layout.stem_shapes(space)
+    stem = nn.Sequential()
+    stem.add_module("conv", conv_norm_act(conv))
+    if block is not None:
+        stem.add_module("block", InvertedResidual(block))
+    stages = nn.Sequential(
+        *(
+            nn.Sequential(*(InvertedResidual(shape) for shape in shapes))
+            for shapes in layout.block_shapes(architecture)
+        )
+    )
+    network = Network(stem, stages, Head(layout.head_shape(space)))
+    initialise_(network)
+    return network
+
+
+def initialise_(network: nn.Module) -> None:
+    """Draw fresh weights for the convolutions, scaled by what each input reaches (fan out).
+
+    Linear layers and norms keep what torch gives them.
+    """
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            fan_out = module.kernel_size[0] ** 2 * module.out_channels // module.groups
+            nn.init.normal_(module.weight, 0.0, math.sqrt(2.0 / fan_out))
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)

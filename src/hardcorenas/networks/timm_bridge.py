@@ -1,0 +1,160 @@
+"""Weights and networks to and from timm, for spaces that timm's MobileNetV3 class can express."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hardcorenas.errors import InvalidArchitectureError, InvalidSpaceError, MissingDependencyError
+from hardcorenas.networks.build import Network, build
+from hardcorenas.space import Architecture, SearchSpace
+from hardcorenas.torchvision_import import prepare_torchvision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from torch import Tensor, nn
+
+# Names inside a block: ours, timm's. A block without expansion is another class in timm.
+_INVERTED_RESIDUAL = {
+    "expand.conv": "conv_pw",
+    "expand.norm": "bn1",
+    "depthwise.conv": "conv_dw",
+    "depthwise.norm": "bn2",
+    "se.reduce": "se.conv_reduce",
+    "se.expand": "se.conv_expand",
+    "project.conv": "conv_pwl",
+    "project.norm": "bn3",
+}
+_SEPARABLE = {
+    "depthwise.conv": "conv_dw",
+    "depthwise.norm": "bn1",
+    "project.conv": "conv_pw",
+    "project.norm": "bn2",
+}
+
+
+def from_timm_weights(architecture: Architecture, weights: Mapping[str, Tensor]) -> Network:
+    """Build an architecture's network with the weights of timm's model of it.
+
+    Args:
+        architecture: An architecture of a space that timm can express.
+        weights: The timm model's ``state_dict()``.
+    """
+    _require_expressible(architecture.space)
+    network = build(architecture.space, architecture)
+    ours = network.state_dict()
+    names = {theirs: own for own, theirs in _name_pairs(architecture, ours)}
+    if set(names) != set(weights):
+        odd = sorted(set(names) ^ set(weights))
+        raise InvalidArchitectureError(
+            f"the weights are not those of this architecture: {len(odd)} names differ, "
+            f"the first is {odd[0]!r}"
+        )
+    for theirs, own in names.items():
+        if weights[theirs].numel() != ours[own].numel():
+            raise InvalidArchitectureError(
+                f"the weights are not those of this architecture: {theirs!r} has shape "
+                f"{tuple(weights[theirs].shape)}, expected {tuple(ours[own].shape)}"
+            )
+    network.load_state_dict(
+        {own: weights[theirs].reshape(ours[own].shape) for theirs, own in names.items()}
+    )
+    return network
+
+
+def to_timm_model(architecture: Architecture, network: nn.Module) -> nn.Module:
+    """Return timm's model of an architecture, with the weights of our network of it."""
+    _require_expressible(architecture.space)
+    model = _timm_model(architecture)
+    theirs = model.state_dict()
+    ours = network.state_dict()
+    model.load_state_dict(
+        {
+            name: ours[own].reshape(theirs[name].shape)
+            for own, name in _name_pairs(architecture, ours)
+        }
+    )
+    model.train(network.training)
+    return model
+
+
+def _timm_model(architecture: Architecture) -> nn.Module:
+    try:
+        prepare_torchvision()
+        from timm.layers import get_act_layer
+        from timm.models._efficientnet_blocks import SqueezeExcite
+        from timm.models._efficientnet_builder import decode_arch_def, round_channels
+        from timm.models.mobilenetv3 import MobileNetV3
+    except ImportError as error:
+        raise MissingDependencyError("timm", "timm", "handing a network to timm") from error
+
+    space = architecture.space
+    squeeze = partial(
+        SqueezeExcite,
+        gate_layer=space.se_gate,
+        force_act_layer=get_act_layer("relu"),
+        rd_round_fn=round_channels,
+    )
+    model: nn.Module = MobileNetV3(
+        block_args=decode_arch_def(architecture.to_timm()),
+        num_classes=space.num_classes,
+        in_chans=space.input_channels,
+        stem_size=space.stem.width,
+        fix_stem=True,
+        num_features=space.head.hidden_width,
+        round_chs_fn=_keep_channels,
+        act_layer=get_act_layer(space.head.activation),
+        se_layer=squeeze,
+    )
+    return model
+
+
+def _keep_channels(channels: int) -> int:
+    return channels
+
+
+def _name_pairs(
+    architecture: Architecture, our_names: Mapping[str, object]
+) -> Iterator[tuple[str, str]]:
+    """Yield our name and timm's of every entry of the state dict."""
+    prefixes = {
+        "stem.conv.conv": "conv_stem",
+        "stem.conv.norm": "bn1",
+        "head.hidden.linear": "conv_head",
+        "head.classifier": "classifier",
+    }
+    offset = 0
+    if architecture.space.stem.block_width:
+        prefixes |= {f"stem.block.{own}": f"blocks.0.0.{name}" for own, name in _SEPARABLE.items()}
+        offset = 1
+    for stage, depth in enumerate(architecture.depths):
+        for block in range(depth):
+            prefixes |= {
+                f"stages.{stage}.{block}.{own}": f"blocks.{stage + offset}.{block}.{name}"
+                for own, name in _INVERTED_RESIDUAL.items()
+            }
+    last = len(architecture.stages) + offset
+    prefixes |= {"head.conv.conv": f"blocks.{last}.0.conv", "head.conv.norm": f"blocks.{last}.0.bn1"}
+    for name in our_names:
+        prefix, _, leaf = name.rpartition(".")
+        yield name, f"{prefixes[prefix]}.{leaf}"
+
+
+def _require_expressible(space: SearchSpace) -> None:
+    """Refuse what timm's MobileNetV3 class builds differently, rather than build it wrongly."""
+    total_stride = space.stem.stride
+    for stage in space.stages:
+        total_stride *= stage.stride
+    rules = (
+        (space.stem.kernel_size == 3, "stem.kernel_size", "3"),
+        (space.stem.stride == 2, "stem.stride", "2"),
+        (space.stem.activation == space.head.activation, "stem.activation", "that of the head"),
+        (space.head.hidden_width > 0, "head.hidden_width", "above 0"),
+        (total_stride <= 32, "stages", "of a total stride of at most 32 with the stem"),
+    )
+    for holds, field, expected in rules:
+        if not holds:
+            raise InvalidSpaceError(
+                field, f"space {space.name!r} has no counterpart in timm: expected {expected}"
+            )

@@ -1,0 +1,47 @@
+"""Resource tables by arithmetic, exact and the same on every device."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from hardcorenas.networks import layout
+from hardcorenas.networks.counting import Resource, cost
+from hardcorenas.resources.table import AdditiveTable, Costs, PeakTable, ResourceTable
+from hardcorenas.space import SearchSpace
+
+UNITS: dict[Resource, str] = {"macs": "MACs", "params": "parameters", "memory": "bytes"}
+
+
+def count(space: SearchSpace, resource: Resource) -> ResourceTable:
+    """Return the table of a resource that needs no measuring.
+
+    Args:
+        space: What to count, at its own resolution.
+        resource: ``"macs"`` of one image, ``"params"``, or ``"memory"``: peak bytes of activations
+            when one image is inferred, a maximum and not a sum.
+    """
+    if resource not in get_args(Resource):
+        expected = ", ".join(get_args(Resource))
+        raise ValueError(f"resource: expected one of {expected}, got {resource!r}")
+    fixed = [
+        cost(part, resource)
+        for part in (*layout.stem_shapes(space), layout.head_shape(space))
+        if part is not None
+    ]
+    costs = _block_costs(space, resource)
+    if resource == "memory":
+        return PeakTable(space, resource, UNITS[resource], max(fixed), costs)
+    return AdditiveTable(space, resource, UNITS[resource], sum(fixed), costs)
+
+
+def _block_costs(space: SearchSpace, resource: Resource) -> Costs:
+    return tuple(
+        tuple(
+            tuple(
+                cost(layout.block_shape(space, stage_index, position, choice), resource)
+                for choice in stage.choices
+            )
+            for position in range(stage.max_depth)
+        )
+        for stage_index, stage in enumerate(space.stages)
+    )

@@ -1,0 +1,171 @@
+"""One point of a search space: how deep each stage is and what each block looks like."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hardcorenas import artifacts
+from hardcorenas.errors import ArtifactError, InvalidArchitectureError, InvalidSpaceError
+from hardcorenas.space import checks
+from hardcorenas.space.declaration import Choice, SearchSpace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FORMAT_VERSION = 1
+_CHOICE = re.compile(r"e(\d+(?:\.\d+)?)k(\d+)(se)?")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A network of a space, as an immutable and hashable value.
+
+    It holds only the blocks that run, so two architectures are equal exactly when they build the
+    same network. It carries its space: a saved architecture needs nothing else to be built.
+
+    Attributes:
+        space: The space it belongs to.
+        stages: For each stage, the choice of each of its blocks.
+    """
+
+    space: SearchSpace
+    stages: tuple[tuple[Choice, ...], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.stages) != len(self.space.stages):
+            raise InvalidArchitectureError(
+                f"expected {len(self.space.stages)} stages as in space {self.space.name!r}, "
+                f"got {len(self.stages)}"
+            )
+        for number, (blocks, stage) in enumerate(zip(self.stages, self.space.stages, strict=True)):
+            if len(blocks) not in stage.depths:
+                allowed = ", ".join(map(str, stage.depths))
+                raise InvalidArchitectureError(
+                    f"stages[{number}]: depth {len(blocks)} is not one of {allowed}"
+                )
+            for position, choice in enumerate(blocks):
+                if choice not in stage.choices:
+                    allowed = " ".join(map(str, stage.choices))
+                    raise InvalidArchitectureError(
+                        f"stages[{number}][{position}]: {choice} is not one of {allowed}"
+                    )
+
+    def __hash__(self) -> int:
+        # Architectures of one space make up nearly every set: hashing the space adds nothing.
+        return hash(self.stages)
+
+    def __str__(self) -> str:
+        """Return the compact form, such as ``e3k5 e3k5se | e4k3 e4k3``."""
+        return " | ".join(" ".join(map(str, blocks)) for blocks in self.stages)
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """Number of blocks of each stage."""
+        return tuple(len(blocks) for blocks in self.stages)
+
+    @property
+    def indices(self) -> tuple[tuple[int, ...], ...]:
+        """For each stage and block, the position of its choice in ``Stage.choices``."""
+        return tuple(
+            tuple(stage.choices.index(choice) for choice in blocks)
+            for blocks, stage in zip(self.stages, self.space.stages, strict=True)
+        )
+
+    @classmethod
+    def from_indices(cls, space: SearchSpace, indices: Sequence[Sequence[int]]) -> Architecture:
+        """Build an architecture from positions in ``Stage.choices``; inverse of `indices`."""
+        if len(indices) != len(space.stages):
+            raise InvalidArchitectureError(
+                f"expected {len(space.stages)} stages, got {len(indices)}"
+            )
+        stages = []
+        for number, (blocks, stage) in enumerate(zip(indices, space.stages, strict=True)):
+            for index in blocks:
+                if not 0 <= index < len(stage.choices):
+                    raise InvalidArchitectureError(
+                        f"stages[{number}]: choice {index} is not in 0 … {len(stage.choices) - 1}"
+                    )
+            stages.append(tuple(stage.choices[index] for index in blocks))
+        return cls(space, tuple(stages))
+
+    @classmethod
+    def parse(cls, space: SearchSpace, text: str) -> Architecture:
+        """Read the compact form; inverse of ``str(architecture)``."""
+        stages = []
+        for number, part in enumerate(text.split("|")):
+            blocks = []
+            for word in part.split():
+                match = _CHOICE.fullmatch(word)
+                if match is None:
+                    raise InvalidArchitectureError(
+                        f"stages[{number}]: {word!r} is not a block; expected one such as e3k5se"
+                    )
+                try:
+                    choice = Choice(float(match[1]), int(match[2]), match[3] is not None)
+                except InvalidSpaceError as error:
+                    raise InvalidArchitectureError(f"stages[{number}]: {error}") from None
+                blocks.append(choice)
+            stages.append(tuple(blocks))
+        return cls(space, tuple(stages))
+
+    def to_json(self) -> str:
+        """Return a JSON document with the architecture and its whole space."""
+        stages = [[dataclasses.asdict(choice) for choice in blocks] for blocks in self.stages]
+        content = {"stages": stages, "space": self.space.to_dict()}
+        return artifacts.dump(content, kind="architecture", version=FORMAT_VERSION)
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "architecture") -> Architecture:
+        """Read what `to_json` wrote.
+
+        Args:
+            text: The JSON document.
+            source: What to call it in errors, usually its file name.
+        """
+        data = artifacts.parse(text, kind="architecture", version=FORMAT_VERSION, source=source)
+        if set(data) != {"stages", "space"}:
+            raise ArtifactError(f"{source}: expected the fields stages and space")
+        try:
+            space = SearchSpace.from_dict(data["space"])
+            stages = tuple(
+                tuple(
+                    checks.construct(Choice, choice, f"stages[{number}][{position}]")
+                    for position, choice in enumerate(_list(blocks, f"stages[{number}]"))
+                )
+                for number, blocks in enumerate(_list(data["stages"], "stages"))
+            )
+            return cls(space, stages)
+        except (InvalidSpaceError, InvalidArchitectureError) as error:
+            raise ArtifactError(f"{source}: {error}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON document to a file, whole or not at all."""
+        artifacts.write_text(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Architecture:
+        """Read the JSON document from a file."""
+        return cls.from_json(artifacts.read_text(path), source=str(path))
+
+    def to_timm(self) -> list[list[str]]:
+        """Return timm's architecture definition: a list of block strings per stage."""
+        from hardcorenas.space.timm_codec import encode
+
+        return encode(self)
+
+    @classmethod
+    def from_timm(cls, space: SearchSpace, definition: Sequence[Sequence[str]]) -> Architecture:
+        """Read timm's architecture definition; inverse of `to_timm`."""
+        from hardcorenas.space.timm_codec import decode
+
+        return decode(space, definition)
+
+
+def _list(value: object, field: str) -> list[object]:
+    if not isinstance(value, list):
+        raise InvalidArchitectureError(f"{field}: expected a list, got {value!r}")
+    return value

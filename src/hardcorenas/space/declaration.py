@@ -1,0 +1,370 @@
+"""What can be built: a search space as a frozen declaration that checks itself.
+
+A `SearchSpace` is a stem, a list of `Stage`s and a head. A stage runs one of its allowed depths, and
+each of its blocks is one `Choice` of expansion ratio, kernel size and squeeze-and-excitation. A
+space holds no weights and imports no torch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import math
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from hardcorenas.artifacts import read_text
+from hardcorenas.errors import InvalidSpaceError
+from hardcorenas.space import checks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
+    from hardcorenas.space.architecture import Architecture
+
+Activation = Literal["relu", "relu6", "hard_swish", "swish"]
+Gate = Literal["hard_sigmoid", "sigmoid"]
+UniformOver = Literal["depths", "architectures"]
+
+ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)
+GATES: tuple[Gate, ...] = get_args(Gate)
+# Nothing outside is of use, and Python writes numbers in this range without an exponent, so that
+# they can be read back from architecture strings.
+_EXPANSION_RANGE = {"minimum": 0.01, "maximum": 64}
+_SE_RATIO_RANGE = {"minimum": 0.001, "maximum": 1}
+
+
+@dataclass(frozen=True, order=True)
+class Choice:
+    """One way to build a block.
+
+    Attributes:
+        expansion: Ratio of the block's inner width to its input width.
+        kernel_size: Side of the depth-wise convolution, odd.
+        se: Whether squeeze-and-excitation follows the depth-wise convolution.
+    """
+
+    expansion: float
+    kernel_size: int
+    se: bool
+
+    def __post_init__(self) -> None:
+        checks.check_number("expansion", self.expansion, **_EXPANSION_RANGE)
+        checks.check_odd("kernel_size", self.kernel_size)
+        checks.check_boolean("se", self.se)
+        object.__setattr__(self, "expansion", _plain(self.expansion))
+
+    def __str__(self) -> str:
+        return f"e{self.expansion}k{self.kernel_size}{'se' if self.se else ''}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A run of inverted-residual blocks of one width.
+
+    Attributes:
+        width: Output channels of every block.
+        stride: Stride of the first block; the others have stride 1.
+        activation: Non-linearity inside the blocks.
+        depths: Allowed numbers of blocks, rising.
+        expansions: Allowed expansion ratios, rising.
+        kernel_sizes: Allowed depth-wise kernel sizes, rising.
+        se: Allowed settings of squeeze-and-excitation: ``(False,)``, ``(True,)`` or both.
+        se_ratio: Squeezed width as a share of the block's inner width.
+    """
+
+    width: int
+    stride: int
+    activation: Activation
+    depths: tuple[int, ...]
+    expansions: tuple[float, ...]
+    kernel_sizes: tuple[int, ...]
+    se: tuple[bool, ...] = (False, True)
+    se_ratio: float = 0.25
+
+    def __post_init__(self) -> None:
+        checks.check_integer("width", self.width)
+        checks.check_integer("stride", self.stride)
+        checks.check_one_of("activation", self.activation, ACTIVATIONS)
+        checks.check_ascending("depths", self.depths, checks.check_integer)
+        checks.check_ascending(
+            "expansions",
+            self.expansions,
+            lambda field, value: checks.check_number(field, value, **_EXPANSION_RANGE),
+        )
+        checks.check_ascending("kernel_sizes", self.kernel_sizes, checks.check_odd)
+        checks.check_ascending("se", self.se, checks.check_boolean)
+        checks.check_number("se_ratio", self.se_ratio, **_SE_RATIO_RANGE)
+        object.__setattr__(self, "expansions", tuple(_plain(e) for e in self.expansions))
+        object.__setattr__(self, "se_ratio", _plain(self.se_ratio))
+
+    @cached_property
+    def choices(self) -> tuple[Choice, ...]:
+        """All choices of a block: expansion varies slowest, squeeze-and-excitation fastest."""
+        product = itertools.product(self.expansions, self.kernel_sizes, self.se)
+        return tuple(Choice(*values) for values in product)
+
+    @property
+    def max_depth(self) -> int:
+        """The largest allowed number of blocks."""
+        return self.depths[-1]
+
+
+@dataclass(frozen=True)
+class Stem:
+    """The fixed start of every network: a convolution and, if wanted, one separable block.
+
+    Attributes:
+        width: Output channels of the convolution.
+        kernel_size: Side of its kernel, odd.
+        stride: Its stride.
+        activation: Its non-linearity.
+        block_width: Output channels of a depth-wise separable block behind it; 0 for none.
+        block_activation: Non-linearity of that block.
+    """
+
+    width: int
+    kernel_size: int = 3
+    stride: int = 2
+    activation: Activation = "hard_swish"
+    block_width: int = 0
+    block_activation: Activation = "relu"
+
+    def __post_init__(self) -> None:
+        checks.check_integer("width", self.width)
+        checks.check_odd("kernel_size", self.kernel_size)
+        checks.check_integer("stride", self.stride)
+        checks.check_one_of("activation", self.activation, ACTIVATIONS)
+        checks.check_integer("block_width", self.block_width, minimum=0)
+        checks.check_one_of("block_activation", self.block_activation, ACTIVATIONS)
+
+    @property
+    def out_channels(self) -> int:
+        """Channels handed to the first stage."""
+        return self.block_width or self.width
+
+
+@dataclass(frozen=True)
+class Head:
+    """The fixed end of every network: 1×1 convolution, pooling, hidden layer, classifier.
+
+    Attributes:
+        width: Output channels of the 1×1 convolution before the pooling.
+        hidden_width: Width of a layer between pooling and classifier; 0 for none.
+        activation: Non-linearity of both.
+    """
+
+    width: int
+    hidden_width: int = 0
+    activation: Activation = "hard_swish"
+
+    def __post_init__(self) -> None:
+        checks.check_integer("width", self.width)
+        checks.check_integer("hidden_width", self.hidden_width, minimum=0)
+        checks.check_one_of("activation", self.activation, ACTIVATIONS)
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """All networks that a search may return.
+
+    Attributes:
+        name: What to call the space; carries no meaning.
+        resolution: Side of the input image, in pixels; the default for counting and measuring.
+        input_channels: 3 for colour, 1 for grey.
+        num_classes: Outputs of the classifier.
+        stem: The fixed start.
+        stages: What is searched.
+        head: The fixed end.
+        se_gate: Function that squashes the squeeze-and-excitation weights.
+    """
+
+    name: str
+    resolution: int
+    input_channels: int
+    num_classes: int
+    stem: Stem
+    stages: tuple[Stage, ...]
+    head: Head
+    se_gate: Gate = "hard_sigmoid"
+
+    def __post_init__(self) -> None:
+        checks.check_text("name", self.name)
+        checks.check_integer("resolution", self.resolution)
+        checks.check_integer("input_channels", self.input_channels)
+        checks.check_integer("num_classes", self.num_classes)
+        if not isinstance(self.stem, Stem):
+            raise InvalidSpaceError("stem", f"expected a Stem, got {self.stem!r}")
+        if not isinstance(self.stages, tuple) or not self.stages:
+            raise InvalidSpaceError("stages", "expected at least one stage")
+        for position, stage in enumerate(self.stages):
+            if not isinstance(stage, Stage):
+                raise InvalidSpaceError(f"stages[{position}]", f"expected a Stage, got {stage!r}")
+        if not isinstance(self.head, Head):
+            raise InvalidSpaceError("head", f"expected a Head, got {self.head!r}")
+        checks.check_one_of("se_gate", self.se_gate, GATES)
+
+    @property
+    def size(self) -> int:
+        """Exact number of architectures: Π over stages of Σ over depths of |choices|^depth."""
+        return math.prod(
+            sum(len(stage.choices) ** depth for depth in stage.depths) for stage in self.stages
+        )
+
+    @cached_property
+    def lightest(self) -> Architecture:
+        """The least of everything: depth, expansion, kernel size, squeeze-and-excitation."""
+        return self._uniform(0)
+
+    @cached_property
+    def heaviest(self) -> Architecture:
+        """The most of everything: depth, expansion, kernel size, squeeze-and-excitation."""
+        return self._uniform(-1)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short hash of everything but the name: equal for spaces that build the same."""
+        content = self.to_dict()
+        del content["name"]
+        text = json.dumps(content, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def sample(
+        self, rng: np.random.Generator, *, uniform_over: UniformOver = "depths"
+    ) -> Architecture:
+        """Draw a random architecture.
+
+        Args:
+            rng: Source of randomness; the same seed gives the same architectures.
+            uniform_over: ``"depths"`` makes each depth of a stage and then each choice of a block
+                equally likely, as the one-shot model is trained. ``"architectures"`` makes each
+                architecture equally likely, so that deep ones, being more, come more often.
+        """
+        from hardcorenas.space.architecture import Architecture
+
+        if uniform_over not in get_args(UniformOver):
+            expected = " or ".join(map(repr, get_args(UniformOver)))
+            raise ValueError(f"uniform_over: expected {expected}, got {uniform_over!r}")
+        stages = []
+        for stage in self.stages:
+            weights = None
+            if uniform_over == "architectures":
+                counts = [len(stage.choices) ** depth for depth in stage.depths]
+                weights = [count / sum(counts) for count in counts]
+            depth = int(rng.choice(stage.depths, p=weights))
+            drawn = rng.integers(len(stage.choices), size=depth)
+            stages.append(tuple(stage.choices[index] for index in drawn))
+        return Architecture(self, tuple(stages))
+
+    def enumerate(self) -> Iterator[Architecture]:
+        """Yield every architecture once; only for spaces small enough to wait for."""
+        from hardcorenas.space.architecture import Architecture
+
+        per_stage = [
+            [
+                blocks
+                for depth in stage.depths
+                for blocks in itertools.product(stage.choices, repeat=depth)
+            ]
+            for stage in self.stages
+        ]
+        for stages in itertools.product(*per_stage):
+            yield Architecture(self, stages)
+
+    def replace(self, **changes: Any) -> SearchSpace:
+        """Return a copy with some fields changed, such as ``num_classes`` or ``resolution``."""
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as plain data, as `from_dict` and TOML take it."""
+        return _plain_data(dataclasses.asdict(self))  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_dict(cls, data: object) -> SearchSpace:
+        """Build a space from plain data; every mistake is an error that names the field."""
+        if not isinstance(data, dict):
+            raise InvalidSpaceError("", f"expected the fields of a search space, got {data!r}")
+        nested: dict[str, Any] = {}
+        if "stem" in data:
+            nested["stem"] = checks.construct(Stem, data["stem"], "stem")
+        if "stages" in data:
+            if not isinstance(data["stages"], list):
+                raise InvalidSpaceError("stages", "expected a list of stages ([[stages]] in TOML)")
+            nested["stages"] = tuple(
+                checks.construct(Stage, stage, f"stages[{position}]")
+                for position, stage in enumerate(data["stages"])
+            )
+        if "head" in data:
+            nested["head"] = checks.construct(Head, data["head"], "head")
+        return checks.construct(cls, data, "", **nested)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> SearchSpace:
+        """Read a space from a TOML file."""
+        return cls._from_toml_text(read_text(path), str(path))
+
+    @classmethod
+    def preset(cls, name: str) -> SearchSpace:
+        """Return a space that comes with the package; see `preset_names`."""
+        return cls._from_toml_text(preset_text(name), name)
+
+    @classmethod
+    def load(cls, name_or_path: str | Path) -> SearchSpace:
+        """Return a preset by its name, or read a TOML file by its path."""
+        if str(name_or_path) in preset_names():
+            return cls.preset(str(name_or_path))
+        if not Path(name_or_path).exists() and not str(name_or_path).endswith(".toml"):
+            raise InvalidSpaceError(
+                "", f"{name_or_path!s}: is neither a file nor a preset ({', '.join(preset_names())})"
+            )
+        return cls.from_toml(name_or_path)
+
+    @classmethod
+    def _from_toml_text(cls, text: str, source: str) -> SearchSpace:
+        try:
+            return cls.from_dict(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidSpaceError("", f"{source}: is not valid TOML: {error}") from None
+        except InvalidSpaceError as error:
+            raise InvalidSpaceError(error.field, f"{error.problem} (in {source})") from None
+
+    def _uniform(self, end: Literal[0, -1]) -> Architecture:
+        from hardcorenas.space.architecture import Architecture
+
+        return Architecture(self, tuple((s.choices[end],) * s.depths[end] for s in self.stages))
+
+
+def preset_names() -> tuple[str, ...]:
+    """Return the names of the spaces that come with the package, sorted."""
+    files = resources.files("hardcorenas.space") / "presets"
+    return tuple(sorted(f.name.removesuffix(".toml") for f in files.iterdir()))
+
+
+def preset_text(name: str) -> str:
+    """Return a preset's TOML text: a place to start from for a space of one's own."""
+    if name not in preset_names():
+        raise InvalidSpaceError("", f"no preset {name!r}; there are {', '.join(preset_names())}")
+    file = resources.files("hardcorenas.space") / "presets" / f"{name}.toml"
+    return file.read_text(encoding="utf-8")
+
+
+def _plain(number: float) -> float:
+    """Return 3 for 3.0, so that equal declarations are equal as text too."""
+    return int(number) if number == int(number) else number
+
+
+def _plain_data(value: object) -> Any:
+    """Return nested tuples as lists, as JSON and TOML readers give them."""
+    if isinstance(value, dict):
+        return {key: _plain_data(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain_data(item) for item in value]
+    return value
