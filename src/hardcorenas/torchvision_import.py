@@ -19,7 +19,7 @@ _SCHEMAS = (
 def prepare_torchvision() -> None:
     """Import torchvision, declaring its missing operators first where the import needs it."""
     try:
-        import torchvision  # noqa: F401
+        import torchvision
     except RuntimeError as error:
         if "operator torchvision::" not in str(error):
             raise
@@ -31,7 +31,7 @@ def prepare_torchvision() -> None:
 def _declare_operators() -> object:
     import torch
 
-    library = torch.library.Library("torchvision", "FRAGMENT")
+    library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     for schema in _SCHEMAS:
-        library.define(schema)
+        library.define(schema)  # type: ignore[no-untyped-call]
     return library  # kept by the cache: the declarations live as long as this object

@@ -13,11 +13,11 @@ from rich.table import Table
 
 from hardcorenas.errors import HardcorenasError, InvalidArchitectureError
 from hardcorenas.networks import layout
-from hardcorenas.networks.counting import Resource
 from hardcorenas.resources.count import count
 from hardcorenas.space import Architecture, SearchSpace, preset_names, preset_text
 
 if TYPE_CHECKING:
+    from hardcorenas.networks.counting import Resource
     from hardcorenas.resources import ResourceTable
 
 RESOURCES: tuple[Resource, ...] = ("macs", "params", "memory")
@@ -30,8 +30,8 @@ def show(
     architecture: Annotated[str | None, Parameter(name=["--architecture", "-a"])] = None,
     resolution: int | None = None,
     classes: int | None = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
-    as_toml: Annotated[bool, Parameter(name="--toml", negative="")] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
+    as_toml: Annotated[bool, Parameter(name="--toml", negative="", show_default=False)] = False,
 ) -> None:
     """Show a search space, or one network of it: stages, size, MACs, parameters, memory.
 
@@ -127,7 +127,9 @@ def _print_space(space: SearchSpace, tables: dict[Resource, ResourceTable]) -> N
         f"{space.num_classes} classes"
     )
     print(f"{space.size:,} architectures\n")
-    stages = _table("stage", "width", "stride", "activation", "depths", "expansions", "kernels", "SE")
+    stages = _table(
+        "stage", "width", "stride", "activation", "depths", "expansions", "kernels", "SE"
+    )
     stem = space.stem
     stages.add_row("stem", str(stem.width), str(stem.stride), stem.activation)
     if stem.block_width:
@@ -227,9 +229,7 @@ def _network_json(
     }
 
 
-def _totals(
-    architecture: Architecture, tables: dict[Resource, ResourceTable]
-) -> dict[Resource, int]:
+def _totals(architecture: Architecture, tables: dict[Resource, ResourceTable]) -> dict[str, int]:
     return {resource: table.cost(architecture) for resource, table in tables.items()}
 
 

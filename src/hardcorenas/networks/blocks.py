@@ -70,7 +70,8 @@ class SqueezeExcite(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return ``x`` with its channels weighed."""
-        return x * self.gate(self.expand(self.act(self.reduce(self.pool(x)))))
+        weights: Tensor = self.gate(self.expand(self.act(self.reduce(self.pool(x)))))
+        return x * weights
 
 
 class InvertedResidual(nn.Module):
@@ -82,9 +83,7 @@ class InvertedResidual(nn.Module):
         self.expand: nn.Module = nn.Identity()
         if shape.expands:
             layers = conv_norm(shape.in_channels, shape.expanded)
-            self.expand = nn.Sequential(
-                OrderedDict(**layers, act=activation(shape.activation))
-            )
+            self.expand = nn.Sequential(OrderedDict(**layers, act=activation(shape.activation)))
         depthwise = conv_norm(
             shape.expanded, shape.expanded, shape.kernel_size, shape.stride, groups=shape.expanded
         )

@@ -6,8 +6,9 @@ Exact integers from shapes alone, no torch.
   activations, pooling and additions are not counted, as is usual.
 * **params**: learnable numbers: weights, biases, scale and shift of batch norm.
 * **memory**: the most bytes of activations alive at once while one image is inferred, operator by
-  operator. A tensor lives from the operator that makes it to the last one that reads it. Batch norm,
-  activations, gating and the residual addition work in place, as inference runtimes have them do.
+  operator. A tensor lives from the operator that makes it to the last one that reads it. Batch
+  norm, activations, gating and the residual addition work in place, as they do in inference
+  runtimes.
   A network's peak is the *largest* of its parts' peaks, not their sum.
 """
 

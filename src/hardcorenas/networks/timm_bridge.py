@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from hardcorenas.errors import InvalidArchitectureError, InvalidSpaceError, MissingDependencyError
 from hardcorenas.networks.build import Network, build
-from hardcorenas.space import Architecture, SearchSpace
 from hardcorenas.torchvision_import import prepare_torchvision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from torch import Tensor, nn
+
+    from hardcorenas.space import Architecture, SearchSpace
 
 # Names inside a block: ours, timm's. A block without expansion is another class in timm.
 _INVERTED_RESIDUAL = {
@@ -82,7 +83,7 @@ def to_timm_model(architecture: Architecture, network: nn.Module) -> nn.Module:
 def _timm_model(architecture: Architecture) -> nn.Module:
     try:
         prepare_torchvision()
-        from timm.layers import get_act_layer
+        from timm.layers.create_act import get_act_layer
         from timm.models._efficientnet_blocks import SqueezeExcite
         from timm.models._efficientnet_builder import decode_arch_def, round_channels
         from timm.models.mobilenetv3 import MobileNetV3
@@ -97,7 +98,7 @@ def _timm_model(architecture: Architecture) -> nn.Module:
         rd_round_fn=round_channels,
     )
     model: nn.Module = MobileNetV3(
-        block_args=decode_arch_def(architecture.to_timm()),
+        block_args=decode_arch_def(architecture.to_timm()),  # type: ignore[no-untyped-call]
         num_classes=space.num_classes,
         in_chans=space.input_channels,
         stem_size=space.stem.width,
@@ -135,7 +136,10 @@ def _name_pairs(
                 for own, name in _INVERTED_RESIDUAL.items()
             }
     last = len(architecture.stages) + offset
-    prefixes |= {"head.conv.conv": f"blocks.{last}.0.conv", "head.conv.norm": f"blocks.{last}.0.bn1"}
+    prefixes |= {
+        "head.conv.conv": f"blocks.{last}.0.conv",
+        "head.conv.norm": f"blocks.{last}.0.bn1",
+    }
     for name in our_names:
         prefix, _, leaf = name.rpartition(".")
         yield name, f"{prefixes[prefix]}.{leaf}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from hardcorenas.networks import layout
 from hardcorenas.networks.counting import Resource, cost
 from hardcorenas.resources.table import AdditiveTable, Costs, PeakTable, ResourceTable
-from hardcorenas.space import SearchSpace
+
+if TYPE_CHECKING:
+    from hardcorenas.space import SearchSpace
 
 UNITS: dict[Resource, str] = {"macs": "MACs", "params": "parameters", "memory": "bytes"}
 

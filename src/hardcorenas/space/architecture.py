@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardcorenas import artifacts
@@ -15,6 +14,7 @@ from hardcorenas.space.declaration import Choice, SearchSpace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 FORMAT_VERSION = 1
 _CHOICE = re.compile(r"e(\d+(?:\.\d+)?)k(\d+)(se)?")

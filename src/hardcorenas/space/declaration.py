@@ -1,8 +1,8 @@
 """What can be built: a search space as a frozen declaration that checks itself.
 
-A `SearchSpace` is a stem, a list of `Stage`s and a head. A stage runs one of its allowed depths, and
-each of its blocks is one `Choice` of expansion ratio, kernel size and squeeze-and-excitation. A
-space holds no weights and imports no torch.
+A `SearchSpace` is a stem, a list of `Stage`s and a head. A stage runs one of its allowed depths,
+and each of its blocks is one `Choice` of expansion ratio, kernel size and squeeze-and-excitation.
+A space holds no weights and imports no torch.
 """
 
 from __future__ import annotations
@@ -323,7 +323,8 @@ class SearchSpace:
             return cls.preset(str(name_or_path))
         if not Path(name_or_path).exists() and not str(name_or_path).endswith(".toml"):
             raise InvalidSpaceError(
-                "", f"{name_or_path!s}: is neither a file nor a preset ({', '.join(preset_names())})"
+                "",
+                f"{name_or_path!s}: is neither a file nor a preset ({', '.join(preset_names())})",
             )
         return cls.from_toml(name_or_path)
 

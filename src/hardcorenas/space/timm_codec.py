@@ -90,9 +90,7 @@ def _decode_stage(
     return tuple(blocks)
 
 
-def _parse(
-    space: SearchSpace, text: str, field: str
-) -> tuple[str, dict[str, float], Activation]:
+def _parse(space: SearchSpace, text: str, field: str) -> tuple[str, dict[str, float], Activation]:
     """Split one string into its block type, numeric options and activation."""
     kind, *words = text.split("_")
     options: dict[str, float] = {}

@@ -1,0 +1,186 @@
+"""Spaces: presets, exact size, and an error that names the field for every mistake."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+
+import hardcorenas as hc
+from hardcorenas.errors import ArtifactError, InvalidSpaceError
+from hardcorenas.space import preset_names, preset_text
+from strategies import spaces
+
+
+def test_size_of_mobile_is_exact():
+    assert hc.SearchSpace.preset("mobile").size == 5906234995112194080768
+    # By hand: five stages of 12² + 12³ + 12⁴ each; the paper's variant adds one block of 12.
+    assert hc.SearchSpace.preset("mobile").size == (144 + 1728 + 20736) ** 5
+    assert hc.SearchSpace.preset("mobile-paper").size == 22608**5 * 12
+
+
+def test_mobile_paper_follows_the_appendix():
+    space = hc.SearchSpace.preset("mobile-paper")
+    assert [s.width for s in space.stages] == [24, 40, 80, 112, 192, 960]
+    assert [s.activation for s in space.stages] == ["relu"] + ["swish"] * 5
+    assert [s.stride for s in space.stages] == [2, 2, 2, 1, 2, 1]
+    assert (space.head.width, space.head.hidden_width) == (1280, 0)
+    assert all(len(s.choices) == 12 for s in space.stages)
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_presets_load_under_their_own_name(name):
+    assert hc.SearchSpace.preset(name).name == name
+    assert hc.SearchSpace.load(name) == hc.SearchSpace.preset(name)
+
+
+@given(spaces)
+def test_plain_data_round_trip_is_exact(space):
+    again = hc.SearchSpace.from_dict(json.loads(json.dumps(space.to_dict())))
+    assert again == space
+    assert again.fingerprint == space.fingerprint
+    assert hash(again) == hash(space)
+
+
+@given(spaces)
+def test_size_counts_what_enumeration_yields(space):
+    if space.size > 3000:
+        return
+    everything = list(space.enumerate())
+    assert len(everything) == space.size
+    assert len(set(everything)) == space.size
+
+
+def test_fingerprint_ignores_the_name_and_nothing_else():
+    space = hc.SearchSpace.preset("gray28")
+    assert space.replace(name="other").fingerprint == space.fingerprint
+    assert space.replace(num_classes=11).fingerprint != space.fingerprint
+    assert space.replace(resolution=32).fingerprint != space.fingerprint
+    assert space.replace(se_gate="sigmoid").fingerprint != space.fingerprint
+
+
+def test_equal_numbers_are_one_space_however_written():
+    stage = hc.Stage(16, 1, "relu", (1,), (3.0,), (3,))
+    assert stage == hc.Stage(16, 1, "relu", (1,), (3,), (3,))
+    assert repr(stage.choices[0].expansion) == "3"
+
+
+def test_a_space_is_frozen():
+    space = hc.SearchSpace.preset("gray28")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        space.resolution = 32
+
+
+MISTAKES = [
+    ("name", ""),
+    ("name", 3),
+    ("resolution", 0),
+    ("resolution", 28.0),
+    ("resolution", True),
+    ("resolution", "28"),
+    ("input_channels", -1),
+    ("num_classes", 10**9),
+    ("se_gate", "tanh"),
+    ("stem", 3),
+    ("stem.width", "wide"),
+    ("stem.kernel_size", 4),
+    ("stem.stride", 0),
+    ("stem.activation", "gelu"),
+    ("stem.block_width", -1),
+    ("stem.block_activation", None),
+    ("stages", []),
+    ("stages", {}),
+    ("stages[1]", 7),
+    ("stages[1].width", 0),
+    ("stages[0].stride", 1.5),
+    ("stages[2].activation", "Relu"),
+    ("stages[2].depths", []),
+    ("stages[2].depths", 3),
+    ("stages[2].depths", [3, 2]),
+    ("stages[2].depths", [2, 2]),
+    ("stages[2].depths[0]", 0),
+    ("stages[0].expansions[1]", -3),
+    ("stages[0].expansions[1]", float("nan")),
+    ("stages[0].expansions[1]", float("inf")),
+    ("stages[0].kernel_sizes[1]", 4),
+    ("stages[0].se[0]", 0),
+    ("stages[0].se", True),
+    ("stages[0].se_ratio", 0),
+    ("stages[0].se_ratio", 1.5),
+    ("head.width", None),
+    ("head.hidden_width", -5),
+    ("head.activation", "softmax"),
+]
+
+
+def _set(data, path, value):
+    """Put a value at a path such as ``stages[2].depths[0]``."""
+    keys = path.replace("[", ".").replace("]", "").split(".")
+    keys = [int(key) if key.isdigit() else key for key in keys]
+    for key in keys[:-1]:
+        data = data[key]
+    data[keys[-1]] = value
+
+
+@pytest.mark.parametrize(("field", "value"), MISTAKES)
+def test_a_mistake_is_named_by_its_field(field, value):
+    data = hc.SearchSpace.preset("gray28").to_dict()
+    _set(data, field, value)
+    with pytest.raises(InvalidSpaceError) as caught:
+        hc.SearchSpace.from_dict(data)
+    assert caught.value.field == field
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "field", ["resolution", "stem", "stages", "head.width", "stem.width", "stages[1].kernel_sizes"]
+)
+def test_a_missing_field_is_named(field):
+    data = copy.deepcopy(hc.SearchSpace.preset("gray28").to_dict())
+    parent, _, name = field.rpartition(".")
+    holder = data
+    for key in parent.replace("[", ".").replace("]", "").split(".") if parent else []:
+        holder = holder[int(key) if key.isdigit() else key]
+    del holder[name]
+    with pytest.raises(InvalidSpaceError) as caught:
+        hc.SearchSpace.from_dict(data)
+    assert caught.value.field == field
+    assert caught.value.problem == "is missing"
+
+
+def test_an_unknown_field_gets_a_suggestion():
+    data = hc.SearchSpace.preset("gray28").to_dict()
+    data["stages"][0]["kernel_size"] = [3]
+    with pytest.raises(InvalidSpaceError, match=r"stages\[0\]\.kernel_size: .*'kernel_sizes'"):
+        hc.SearchSpace.from_dict(data)
+
+
+def test_a_space_of_ones_own_is_read_from_toml(tmp_path):
+    file = tmp_path / "my.toml"
+    file.write_text(preset_text("rgb32").replace("resolution = 32", "resolution = 48"))
+    assert hc.SearchSpace.load(file) == hc.SearchSpace.preset("rgb32").replace(resolution=48)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("name = ", "my.toml: is not valid TOML"), ("x = 1", "x: is not a known field")],
+)
+def test_a_broken_toml_file_is_named(tmp_path, text, expected):
+    file = tmp_path / "my.toml"
+    file.write_text(text)
+    with pytest.raises(InvalidSpaceError, match=expected) as caught:
+        hc.SearchSpace.load(file)
+    assert "my.toml" in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(InvalidSpaceError, match="neither a file nor a preset"):
+        hc.SearchSpace.load("mobil")
+    with pytest.raises(ArtifactError, match="no such file"):
+        hc.SearchSpace.load(tmp_path / "none.toml")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ArtifactError, match="not a text file"):
+        hc.SearchSpace.load(tmp_path / "binary.toml")

@@ -1,0 +1,66 @@
+"""Random but valid declarations for property tests, kept small enough to build and run."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+import hardcorenas as hc
+from hardcorenas.space.declaration import ACTIVATIONS, GATES
+
+
+def _some_of(values):
+    """A non-empty rising tuple drawn from a few values."""
+    return st.sets(st.sampled_from(values), min_size=1).map(lambda drawn: tuple(sorted(drawn)))
+
+
+activations = st.sampled_from(ACTIVATIONS)
+
+stages = st.builds(
+    hc.Stage,
+    width=st.integers(1, 24),
+    stride=st.integers(1, 3),
+    activation=activations,
+    depths=_some_of([1, 2, 3]),
+    expansions=_some_of([0.5, 1, 1.7, 2, 3, 4.25]),
+    kernel_sizes=_some_of([1, 3, 5, 7]),
+    se=_some_of([False, True]),
+    se_ratio=st.sampled_from([0.0625, 0.25, 1 / 3, 1]),
+)
+
+stems = st.builds(
+    hc.Stem,
+    width=st.integers(1, 20),
+    kernel_size=st.sampled_from([1, 3, 5]),
+    stride=st.integers(1, 3),
+    activation=activations,
+    block_width=st.integers(0, 20),
+    block_activation=activations,
+)
+
+heads = st.builds(
+    hc.Head,
+    width=st.integers(1, 40),
+    hidden_width=st.integers(0, 40),
+    activation=activations,
+)
+
+spaces = st.builds(
+    hc.SearchSpace,
+    name=st.just("random"),
+    resolution=st.integers(1, 20),
+    input_channels=st.integers(1, 4),
+    num_classes=st.integers(1, 12),
+    stem=stems,
+    stages=st.lists(stages, min_size=1, max_size=3).map(tuple),
+    head=heads,
+    se_gate=st.sampled_from(GATES),
+)
+
+
+@st.composite
+def architectures(draw, of=spaces):
+    space = draw(of)
+    seed = draw(st.integers(0, 2**32 - 1))
+    uniform_over = draw(st.sampled_from(["depths", "architectures"]))
+    return space.sample(np.random.default_rng(seed), uniform_over=uniform_over)

@@ -1,0 +1,94 @@
+"""Keeps the layers of the package: who may import whom, and who may import torch."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import hardcorenas
+
+ROOT = Path(hardcorenas.__file__).parent
+
+# Every layer may import these; they import nothing of ours but each other.
+BASE = {"", "errors", "artifacts", "torchvision_import"}
+ARROWS = {
+    "": {"cli"},  # __main__ starts the command line; __init__ points to public names
+    "errors": set(),
+    "artifacts": set(),
+    "torchvision_import": set(),
+    "space": set(),
+    "networks": {"space"},
+    "resources": {"space"},
+    "supernet": {"space", "networks"},
+    "search": {"space", "resources"},
+    "train": {"space", "networks", "supernet"},
+    "deploy": {"space", "networks", "resources"},
+    "report": set(),
+}
+# Composition may import everything and is imported by nothing below it.
+COMPOSITION = {"cli", "config", "pipeline"}
+# Files with more rights than their layer, each for a reason.
+EXTRA = {
+    "__init__.py": {"networks", "resources", "space"},  # lazy public names
+    "resources/count.py": {"networks"},  # counts the parts of networks
+}
+TORCH_FREE_LAYERS = {"", "errors", "artifacts", "space", "resources", "search", "report", "cli"}
+TORCH_FREE_FILES = {"networks/__init__.py", "networks/layout.py", "networks/counting.py"}
+
+
+def layer_of(path: Path) -> str:
+    name = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    return "" if name in ("__init__", "__main__") else name
+
+
+def imported_modules(source: str) -> set[str]:
+    modules = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            modules.add(node.module)
+            if node.module == "hardcorenas":
+                modules |= {f"hardcorenas.{alias.name}" for alias in node.names}
+    return modules
+
+
+def violations(layer: str, file: str, source: str) -> list[str]:
+    if layer not in ARROWS and layer not in COMPOSITION:
+        return [f"{file}: unknown layer {layer}"]
+    found = []
+    for module in imported_modules(source):
+        package, _, rest = module.partition(".")
+        target = rest.partition(".")[0]
+        if package == "hardcorenas" and target.startswith("__"):
+            target = ""
+        if package == "hardcorenas" and layer not in COMPOSITION:
+            allowed = BASE | {layer} | ARROWS[layer] | EXTRA.get(file, set())
+            if target not in allowed:
+                found.append(f"{file}: {layer or 'package'} may not import {target}")
+        free = layer in TORCH_FREE_LAYERS or file in TORCH_FREE_FILES
+        if package in ("torch", "torchvision", "timm") and free:
+            found.append(f"{file}: may not import {package}")
+    return found
+
+
+def test_the_package_keeps_its_arrows():
+    files = sorted(ROOT.rglob("*.py"))
+    assert len(files) > 10
+    found = [
+        violation
+        for path in files
+        for violation in violations(
+            layer_of(path), str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+        )
+    ]
+    assert found == []
+
+
+def test_a_wrong_arrow_is_noticed():
+    wrong = "from hardcorenas.networks.build import build\nimport torch\n"
+    assert len(violations("space", "space/x.py", wrong)) == 2
+    assert violations("networks", "networks/x.py", wrong) == []
+    assert violations("resources", "resources/x.py", "from hardcorenas import cli") != []
+    assert violations("attic", "attic/x.py", "") != []
