@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hardcorenas.errors import ArtifactError
+from hardcorenas.errors import ArtifactError, shown
 
 Json = dict[str, Any]
 
@@ -40,17 +40,26 @@ def write_text(path: str | Path, text: str) -> None:
         raise
 
 
+def is_file(text: str | Path) -> bool:
+    """Return whether a text names a file; what cannot be a path names none."""
+    try:
+        return bool(str(text)) and Path(text).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def read_text(path: str | Path) -> str:
     """Read a UTF-8 text file; a missing, unreadable or binary one is an `ArtifactError`."""
     path = Path(path)
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # editors on Windows put a mark in front
     except FileNotFoundError:
         raise ArtifactError(f"{path}: no such file") from None
     except UnicodeDecodeError:
         raise ArtifactError(f"{path}: is not a text file (UTF-8 was expected)") from None
-    except OSError as error:
-        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ArtifactError(f"{shown(str(path))}: cannot be read ({reason})") from error
 
 
 def dump(content: Json, *, kind: str, version: int) -> str:
@@ -69,9 +78,15 @@ def parse(text: str, *, kind: str, version: int, source: str) -> Json:
         source: What to call the text in errors, usually its file name.
     """
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
-    except ValueError as error:
-        raise ArtifactError(f"{source}: is not valid JSON ({error}); is the file torn?") from None
+        document = json.loads(
+            text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats
+        )
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise ArtifactError(
+            f"{source}: is not a valid hardcorenas.{kind} file: not JSON ({reason}); "
+            f"is it torn, or of another kind?"
+        ) from None
     if not isinstance(document, dict) or "format" not in document:
         raise ArtifactError(f"{source}: has no 'format' field; expected a hardcorenas.{kind} file")
     if document.pop("format") != f"hardcorenas.{kind}":
@@ -87,6 +102,14 @@ def parse(text: str, *, kind: str, version: int, source: str) -> Json:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> Json:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        repeated = next(name for name, _ in pairs if sum(name == other for other, _ in pairs) > 1)
+        raise ValueError(f"the field {shown(repeated)} is there twice")
+    return found
 
 
 def _umask() -> int:

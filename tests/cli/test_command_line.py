@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import hardcorenas as hc
 from hardcorenas.cli import run
+from hardcorenas.space import preset_text
 
 HEAVY = ("torch", "numpy", "scipy", "onnx", "onnxruntime", "timm", "torchvision", "highspy")
 
@@ -98,6 +101,58 @@ def test_a_preset_is_a_start_for_a_space_of_ones_own(tmp_path, capsys):
     assert "12 classes" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["mobile", "mobile-paper", "rgb32", "gray28"])
+@pytest.mark.parametrize("width", ["80", "40"])
+def test_a_table_is_never_cut_off(name, width, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", width)
+    for arguments in (["space"], ["space", name], ["space", name, "-a", "heaviest"]):
+        assert run(arguments) == 0
+        out = capsys.readouterr().out
+        assert "…" not in out.replace(" … ", "")  # a range is written with it
+        assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_network_of_many_blocks_by_its_compact_form(tmp_path, capsys):
+    file = tmp_path / "deep.toml"
+    text = preset_text("rgb32")
+    start, *stages = text.split("[[stages]]")
+    last, head = stages[-1].split("[head]")
+    file.write_text("[[stages]]".join([start, *[last] * 10]) + "[head]" + head)
+    compact = str(hc.SearchSpace.load(file).heaviest)
+    assert len(compact) > 255  # longer than a file name may be
+    assert run(["space", str(file), "-a", compact]) == 0
+    assert "9.3" in capsys.readouterr().out
+
+
+def test_options_change_the_space_of_a_saved_network(tmp_path, capsys):
+    path = tmp_path / "arch.json"
+    space = hc.SearchSpace.preset("rgb32")
+    space.lightest.save(path)
+    assert run(["space", "rgb32", "-a", str(path), "--classes", "3", "--json"]) == 0
+    three = space.replace(num_classes=3)
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["params"] == hc.count(three, "params").cost(three.lightest)
+
+
+@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {}])
+def test_output_survives_poor_terminals_and_closed_pipes(environment):
+    code = f"{sys.executable} -m hardcorenas space mobile | head -n 1"
+    done = subprocess.run(
+        code, shell=True, capture_output=True, text=True, check=True, env=os.environ | environment
+    )
+    assert done.stdout.startswith("mobile: 224")
+    assert done.stderr == ""
+
+
+def test_a_full_disk_is_told_in_one_line():
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "hardcorenas", "space", "mobile"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: output cannot be written")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -111,6 +166,15 @@ def test_a_preset_is_a_start_for_a_space_of_ones_own(tmp_path, capsys):
         (["space", "mobile", "--resolution", "big"], "--resolution"),
         (["space", "mobile", "--frobnicate"], "--frobnicate"),
         (["spaces"], "space"),
+        (["space", "two\nlines"], "neither a file nor a preset"),
+        (["space", ""], "neither a file nor a preset"),
+        (["space", "a" * 300], "neither a file nor a preset"),
+        (["space", "mobile", "-a", "two\nlines.json"], "no such file"),
+        (["space", "mobile", "-a", "e3k" + "3" * 5000], "is not a block"),
+        (["space", "mobile", "--resolution", "224.9"], "expected a whole number, got '224.9'"),
+        (["space", "mobile", "--resolution", "２２４"], "expected a whole number"),
+        (["space", "--classes", "3"], "need a space"),
+        (["space", "mobile", "--toml", "--json"], "leave the other options out"),
     ],
 )
 def test_a_mistake_gets_one_line_and_exit_code_2(arguments, message, capsys):

@@ -106,9 +106,14 @@ def test_an_architecture_of_other_stages_is_refused():
         hc.build(small, large.lightest)
 
 
-def test_fresh_weights_keep_activations_in_range():
+def test_fresh_weights_are_scaled_by_fan_out():
     torch.manual_seed(0)
     space = hc.SearchSpace.preset("mobile")
-    network = hc.build(space, space.heaviest).train()
-    logits = network(torch.randn(8, 3, 96, 96))
-    assert 0.01 < logits.std() < 10
+    network = hc.build(space, space.heaviest)
+    convolutions = [m for m in network.modules() if isinstance(m, nn.Conv2d)]
+    assert len(convolutions) > 60
+    for conv in convolutions:
+        fan_out = conv.weight[0, 0].numel() * conv.out_channels / conv.groups
+        found = conv.weight.std().item() * (fan_out / 2) ** 0.5
+        assert found == pytest.approx(1, abs=4 / conv.weight.numel() ** 0.5)
+        assert conv.bias is None or not conv.bias.any()

@@ -11,6 +11,7 @@ from torch import fx, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import hardcorenas as hc
+from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.networks.layout import round_channels
 from strategies import architectures
 
@@ -122,5 +123,7 @@ def test_rounding_of_channels():
 
 
 def test_an_unknown_resource_is_refused():
-    with pytest.raises(ValueError, match="expected one of macs, params, memory, got 'flops'"):
+    with pytest.raises(
+        InvalidArgumentError, match="expected one of macs, params, memory, got 'flops'"
+    ):
         hc.count(hc.SearchSpace.preset("gray28"), "flops")

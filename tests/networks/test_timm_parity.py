@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from unittest import mock
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 import hardcorenas as hc
-from hardcorenas.errors import InvalidArchitectureError, InvalidSpaceError
+from hardcorenas.errors import InvalidArchitectureError, InvalidSpaceError, MissingDependencyError
 from hardcorenas.networks.timm_bridge import from_timm_weights, to_timm_model
+from hardcorenas.space.declaration import GATES
 from hardcorenas.torchvision_import import prepare_torchvision
+from strategies import activations, architectures, stages
 
 prepare_torchvision()
 timm = pytest.importorskip("timm")
@@ -90,10 +95,86 @@ def test_any_architecture_of_mobile_can_be_handed_to_timm(seed):
         assert torch.equal(again.state_dict()[name], value), name
 
 
-def test_a_space_that_timm_builds_differently_is_refused():
-    space = hc.SearchSpace.preset("mobile-paper")
-    with pytest.raises(InvalidSpaceError, match=r"stem\.activation: .*no counterpart in timm"):
+@st.composite
+def expressible_spaces(draw):
+    """Spaces of every activation and gate that timm's MobileNetV3 class can build too."""
+    activation = draw(activations)
+    strided = draw(stages), draw(stages)
+    return hc.SearchSpace(
+        name="random",
+        resolution=draw(st.integers(1, 33)),
+        input_channels=draw(st.integers(1, 3)),
+        num_classes=draw(st.integers(1, 9)),
+        stem=hc.Stem(
+            width=draw(st.integers(1, 20)),
+            activation=activation,
+            block_width=draw(st.integers(0, 20)),
+            block_activation=draw(activations),
+        ),
+        stages=[dataclasses.replace(stage, stride=min(stage.stride, 2)) for stage in strided],
+        head=hc.Head(draw(st.integers(1, 40)), draw(st.integers(1, 40)), activation),
+        se_gate=draw(st.sampled_from(GATES)),
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(architectures(of=expressible_spaces()))
+def test_parity_on_random_spaces(architecture):
+    space = architecture.space
+    ours = hc.build(space, architecture).eval()
+    randomise_(ours, seed=0)
+    theirs = to_timm_model(architecture, ours)
+    images = torch.randn(2, space.input_channels, space.resolution, space.resolution)
+    with torch.no_grad():
+        torch.testing.assert_close(theirs(images), ours(images), rtol=1e-4, atol=1e-5)
+    assert macs(theirs, images[:1]) == hc.count(space, "macs").cost(architecture)
+    num_params = sum(p.numel() for p in theirs.parameters())
+    assert num_params == hc.count(space, "params").cost(architecture)
+
+
+def _with_stem(**changes):
+    return MOBILE.replace(stem=dataclasses.replace(MOBILE.stem, **changes))
+
+
+@pytest.mark.parametrize(
+    ("space", "field"),
+    [
+        (hc.SearchSpace.preset("mobile-paper"), "stem.activation"),
+        (_with_stem(kernel_size=5), "stem.kernel_size"),
+        (_with_stem(stride=1), "stem.stride"),
+        (MOBILE.replace(head=hc.Head(960)), "head.hidden_width"),
+        (
+            MOBILE.replace(
+                stages=[*MOBILE.stages, dataclasses.replace(MOBILE.stages[0], stride=2)]
+            ),
+            "stages",
+        ),
+        (
+            MOBILE.replace(stages=[dataclasses.replace(MOBILE.stages[0], stride=3)]),
+            "stages[0].stride",
+        ),
+    ],
+)
+def test_a_space_that_timm_builds_differently_is_refused(space, field):
+    with pytest.raises(InvalidSpaceError, match="no counterpart in timm") as caught:
         to_timm_model(space.lightest, hc.build(space, space.lightest))
+    assert caught.value.field == field
+
+
+def test_a_missing_timm_is_named_with_its_extra():
+    with (
+        mock.patch.dict("sys.modules", {"timm.layers.create_act": None}),
+        pytest.raises(MissingDependencyError, match=r"pip install 'hardcorenas\[timm\]'"),
+    ):
+        to_timm_model(MOBILE.lightest, hc.build(MOBILE, MOBILE.lightest))
+
+
+def test_a_network_of_another_architecture_is_refused():
+    with pytest.raises(InvalidArchitectureError, match="is not one of this architecture"):
+        to_timm_model(MOBILE.lightest, hc.build(MOBILE, MOBILE.heaviest))
+    fewer = hc.build(MOBILE.replace(num_classes=3), MOBILE.lightest)
+    with pytest.raises(InvalidArchitectureError, match=r"'head\.classifier\.weight' has shape"):
+        to_timm_model(MOBILE.lightest, fewer)
 
 
 def test_weights_of_another_architecture_are_refused():
@@ -101,6 +182,8 @@ def test_weights_of_another_architecture_are_refused():
     weights = to_timm_model(MOBILE.heaviest, heavy).state_dict()
     with pytest.raises(InvalidArchitectureError, match="names differ"):
         from_timm_weights(MOBILE.lightest, weights)
-    weights["classifier.weight"] = weights["classifier.weight"][:10]
-    with pytest.raises(InvalidArchitectureError, match=r"'classifier\.weight' has shape"):
+    weights["blocks.1.0.conv_pw.weight"] = weights["blocks.1.0.conv_pw.weight"].transpose(0, 1)
+    with pytest.raises(
+        InvalidArchitectureError, match=r"'blocks\.1\.0\.conv_pw\.weight' has shape"
+    ):
         from_timm_weights(MOBILE.heaviest, weights)

@@ -13,7 +13,7 @@ from hypothesis import given
 from scipy.stats import chisquare
 
 import hardcorenas as hc
-from hardcorenas.errors import ArtifactError, InvalidArchitectureError
+from hardcorenas.errors import ArtifactError, InvalidArchitectureError, InvalidArgumentError
 from strategies import architectures
 
 TINY = hc.SearchSpace(
@@ -84,13 +84,19 @@ def test_timm_repeats_are_understood():
     [
         (lambda d: d[:-1], "expected 3 groups"),
         (lambda d: d[0], "one list of strings"),
+        (lambda d: None, "one list of strings"),
+        (lambda d: [[1]] * 3, "one list of strings"),
+        (lambda d: [[s.replace("k3", "k３") for s in d[0]], *d[1:]], "'k３' is not understood"),
         (lambda d: [[s.replace("c8", "c9") for s in d[0]], *d[1:]], "should have c8"),
         (lambda d: [[s.replace("ir", "ds") for s in d[0]], *d[1:]], "should be an ir block"),
         (lambda d: [[s.replace("nre", "nsw") for s in d[0]], *d[1:]], "activation relu"),
         (lambda d: [[s.replace("s1", "s2") for s in d[0]], *d[1:]], "should have s1"),
         (lambda d: [d[0], [s + "_se0.5" for s in d[1]], d[2]], "should have se0.25"),
         (lambda d: [[s + "_noskip" for s in d[0]], *d[1:]], "'noskip' is not understood"),
-        (lambda d: [[s.replace("e2", "e7") for s in d[0]], *d[1:]], "e7k3 is not one of"),
+        (
+            lambda d: [[s.replace("e2", "e7") for s in d[0]], *d[1:]],
+            "e7k3 is not one of the choices",
+        ),
         (lambda d: [[s.replace("k3", "k4") for s in d[0]], *d[1:]], "odd kernel"),
         (lambda d: [[d[0][0].replace("r1", "r999999")], *d[1:]], "depth 3 is not one of 1, 2"),
         (lambda d: [*d[:2], ["cn_r1_k1_s1_c99"]], "head: expected"),
@@ -107,9 +113,11 @@ def test_a_foreign_timm_definition_is_refused(change, message):
         ("e2k3", "expected 2 stages"),
         ("e2k3 | ", "depth 0 is not one of 1, 3"),
         ("e2k3 | e2k3 e2k3", r"stages\[1\]: depth 2 is not one of 1, 3"),
-        ("e2k3 | e9k3", "e9k3 is not one of e2k3 e2k3se"),
+        ("e2k3 | e9k3", "e9k3 is not one of the choices e2k3 e2k3se"),
         ("e2k3 | E2K3", "'E2K3' is not a block"),
         ("e2k3 | e2k4", "odd kernel size"),
+        ("e2k3 | e２k3", "is not a block"),
+        ("e2k3 | e2k" + "3" * 5000, "is not a block"),
     ],
 )
 def test_a_wrong_compact_form_is_refused(text, message):
@@ -118,23 +126,56 @@ def test_a_wrong_compact_form_is_refused(text, message):
 
 
 def test_wrong_indices_are_refused():
-    with pytest.raises(InvalidArchitectureError, match=r"choice -1 is not in 0 … 1"):
-        hc.Architecture.from_indices(TINY, [[-1], [0]])
-    with pytest.raises(InvalidArchitectureError, match="expected 2 stages"):
-        hc.Architecture.from_indices(TINY, [[0]])
+    for indices, message in (
+        ([[-1], [0]], r"stages\[0\]: choice: expected a whole number from 0 to 1, got -1"),
+        ([[0.0], [0]], "got 0.0"),
+        ([[0], 0], r"stages\[1\]: expected a list of choices, got 0"),
+        ([[0]], "expected 2 stages"),
+    ):
+        with pytest.raises(InvalidArchitectureError, match=message):
+            hc.Architecture.from_indices(TINY, indices)
+
+
+def test_lists_and_numpy_numbers_make_the_same_value():
+    listed = hc.Architecture(TINY, [list(blocks) for blocks in TINY.lightest.stages])
+    assert listed == TINY.lightest
+    assert hash(listed) == hash(TINY.lightest)
+    assert hc.Architecture.from_indices(TINY, np.zeros((2, 1), int)) == TINY.lightest
+
+
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        (None, "expected a list of blocks for each stage, got None"),
+        ((("e2k3",), ("e2k3",)), r"stages\[0\]\[0\]: 'e2k3' is not one of the choices"),
+    ],
+)
+def test_what_is_no_architecture_is_refused(stages, message):
+    with pytest.raises(InvalidArchitectureError, match=message):
+        hc.Architecture(TINY, stages)
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda text: text[: len(text) // 2], "is the file torn"),
+        (lambda text: text[: len(text) // 2], "is it torn"),
         (lambda text: "[]", "no 'format' field"),
         (lambda text: text.replace("hardcorenas.architecture", "hardcorenas.table"), "is not a"),
         (lambda text: text.replace('"version": 1', '"version": 2'), "expected version 1"),
-        (lambda text: text.replace('"stages"', '"stagez"', 1), "expected the fields"),
+        (lambda text: text.replace('"stages"', '"stagez"', 1), "'stages' is missing"),
+        (lambda text: text.replace('"version": 1', '"version": 1, "x": 1'), "'x' is not a known"),
+        (lambda text: text.replace('"version": 1', '"version": 1, "version": 1'), "there twice"),
+        (lambda text: "[" * 100_000, "nested too deeply"),
+        (lambda text: text.replace('"resolution": 8', '"resolution": ' + "9" * 5000), "not JSON"),
         (lambda text: text.replace('"expansion": 2', '"expansion": NaN', 1), "NaN is not a number"),
-        (lambda text: text.replace('"expansion": 2', '"expansion": 7', 1), "e7k3 is not one of"),
-        (lambda text: text.replace('"resolution": 8', '"resolution": 0'), "resolution: expected"),
+        (
+            lambda text: text.replace('"expansion": 2', '"expansion": 7', 1),
+            "e7k3 is not one of the choices",
+        ),
+        (
+            lambda text: text.replace('"resolution": 8', '"resolution": 0'),
+            "space.resolution: expected",
+        ),
     ],
 )
 def test_a_damaged_file_is_refused_in_one_line(tmp_path, damage, message):
@@ -183,5 +224,7 @@ def test_sampling_is_seeded():
     first = [space.sample(np.random.default_rng(3)) for _ in range(2)]
     assert first[0] == first[1]
     assert space.sample(np.random.default_rng(4)) != first[0]
-    with pytest.raises(ValueError, match="uniform_over: expected 'depths' or"):
+    with pytest.raises(InvalidArgumentError, match="uniform_over: expected 'depths' or"):
         space.sample(np.random.default_rng(0), uniform_over="depth")
+    with pytest.raises(InvalidArgumentError, match=r"rng: expected numpy\.random\.default_rng"):
+        space.sample(0)

@@ -7,6 +7,7 @@ version answer at once.
 from __future__ import annotations
 
 import sys
+from typing import TextIO
 
 from cyclopts import App, CycloptsError
 
@@ -14,6 +15,7 @@ from hardcorenas import __version__
 from hardcorenas.errors import HardcorenasError
 
 USER_ERROR = 2
+INTERRUPTED = 130
 
 app = App(
     name="hardcorenas",
@@ -21,7 +23,7 @@ app = App(
     version=f"hardcorenas {__version__}",
     version_flags=["--version"],
     help_flags=["--help", "-h"],
-    help_format="plaintext",
+    help_format="markdown",
 )
 app.command(
     "hardcorenas.cli.space:show",
@@ -32,6 +34,8 @@ app.command(
 
 def main() -> None:
     """Run the command line on the process's arguments and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        _never_fail_on_characters(stream)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -39,19 +43,30 @@ def run(arguments: list[str]) -> int:
     """Run one command; return 0, or 2 after a one-line error that the user can mend."""
     try:
         app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
     except HardcorenasError as error:
         return _fail(str(error))
     except CycloptsError as error:
-        return _fail(f"{_in_one_line(error)}; see: hardcorenas --help")
+        return _fail(f"{str(error).rstrip('.')}; see: hardcorenas --help")
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stderr.close()
+    except OSError as error:
+        return _fail(f"output cannot be written ({error.strerror})")
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return INTERRUPTED
     return 0
 
 
-def _in_one_line(error: CycloptsError) -> str:
-    return " ".join(str(error).split()).rstrip(".")
+def _never_fail_on_characters(stream: TextIO) -> None:
+    """Print '?' where a terminal's encoding has no character of ours, such as × in ASCII."""
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
 
 
 def _fail(message: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    line = " ".join(message.split())
+    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    print(f"error: {printable}", file=sys.stderr)
     return USER_ERROR

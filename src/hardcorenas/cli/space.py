@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import textwrap
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
-from hardcorenas.errors import HardcorenasError, InvalidArchitectureError
+from hardcorenas.artifacts import is_file
+from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
+from hardcorenas.errors import HardcorenasError, InvalidArchitectureError, shown
 from hardcorenas.networks import layout
 from hardcorenas.resources.count import count
 from hardcorenas.space import Architecture, SearchSpace, preset_names, preset_text
@@ -28,8 +32,8 @@ def show(
     /,
     *,
     architecture: Annotated[str | None, Parameter(name=["--architecture", "-a"])] = None,
-    resolution: int | None = None,
-    classes: int | None = None,
+    resolution: WholeNumber | None = None,
+    classes: WholeNumber | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False)] = False,
     as_toml: Annotated[bool, Parameter(name="--toml", negative="", show_default=False)] = False,
 ) -> None:
@@ -49,10 +53,14 @@ def show(
             raise HardcorenasError(
                 f"--toml prints a preset ({', '.join(preset_names())}), got {space or 'no name'}"
             )
+        if as_json or (architecture, resolution, classes) != (None, None, None):
+            raise HardcorenasError("--toml prints a preset as it is; leave the other options out")
         print(preset_text(space), end="")
         return
     chosen = _chosen_space(space, architecture)
     if chosen is None:
+        if (resolution, classes) != (None, None):
+            raise HardcorenasError("--resolution and --classes need a space to change; name one")
         _list_presets(as_json)
         return
     chosen = _changed(chosen, resolution, classes)
@@ -72,10 +80,10 @@ def _chosen_space(space: str | None, architecture: str | None) -> SearchSpace | 
         return SearchSpace.load(space)
     if architecture is None:
         return None
-    if Path(architecture).exists():
+    if is_file(architecture):
         return Architecture.load(architecture).space  # the file carries its space
     raise HardcorenasError(
-        f"--architecture {architecture!r} is not a file; name the space it belongs to"
+        f"--architecture {shown(architecture)} is not a file; name the space it belongs to"
     )
 
 
@@ -87,7 +95,7 @@ def _changed(space: SearchSpace, resolution: int | None, classes: int | None) ->
 def _chosen_architecture(space: SearchSpace, text: str) -> Architecture:
     if text in ("lightest", "heaviest"):
         return space.lightest if text == "lightest" else space.heaviest
-    if Path(text).exists():
+    if is_file(text):
         loaded = Architecture.load(text)
         if loaded.space.stages != space.stages:
             raise InvalidArchitectureError(
@@ -96,7 +104,7 @@ def _chosen_architecture(space: SearchSpace, text: str) -> Architecture:
             )
         return Architecture(space, loaded.stages)
     if text.endswith(".json"):
-        raise InvalidArchitectureError(f"{text}: no such file")
+        raise InvalidArchitectureError(f"{shown(text)}: no such file")
     return Architecture.parse(space, text)
 
 
@@ -113,12 +121,12 @@ def _list_presets(as_json: bool) -> None:
             f"{space.resolution}×{space.resolution}×{space.input_channels}",
             str(space.num_classes),
             str(len(space.stages)),
-            f"{space.size:.2e}",
+            f"{Decimal(space.size):.2e}",
             f"{_short(macs.cost(space.lightest))} … {_short(macs.cost(space.heaviest))}",
         )
     _print(table)
     print("\nOne of them in detail:   hardcorenas space mobile")
-    print("A space of your own:     hardcorenas space mobile --toml > my.toml, then change it")
+    print("A space of your own:     hardcorenas space mobile --toml > my.toml")
 
 
 def _print_space(space: SearchSpace, tables: dict[Resource, ResourceTable]) -> None:
@@ -126,7 +134,7 @@ def _print_space(space: SearchSpace, tables: dict[Resource, ResourceTable]) -> N
         f"{space.name}: {space.resolution}×{space.resolution}×{space.input_channels} images, "
         f"{space.num_classes} classes"
     )
-    print(f"{space.size:,} architectures\n")
+    print(f"{_size(space)} architectures\n")
     stages = _table(
         "stage", "width", "stride", "activation", "depths", "expansions", "kernels", "SE"
     )
@@ -158,14 +166,14 @@ def _print_space(space: SearchSpace, tables: dict[Resource, ResourceTable]) -> N
 
 
 def _print_network(architecture: Architecture, tables: dict[Resource, ResourceTable]) -> None:
-    print(f"{architecture.space.name}: {architecture}\n")
+    print(textwrap.fill(f"{architecture.space.name}: {architecture}", 80), end="\n\n")
     blocks = _table("block", "choice", "channels", "pixels", "MACs", "parameters", "memory")
     for row in _rows(architecture, tables):
         blocks.add_row(
             row["block"],
             row["choice"],
-            f"{row['in_channels']} → {row['out_channels']}",
-            f"{row['in_size']} → {row['out_size']}",
+            f"{row['in_channels']}→{row['out_channels']}",
+            f"{row['in_size']}→{row['out_size']}",
             _grouped(row["macs"]),
             _grouped(row["params"]),
             _bytes(row["memory"]),
@@ -197,8 +205,8 @@ def _rows(
             )
     space = architecture.space
     fixed = {
-        "block": "fixed",
-        "choice": "stem, head",
+        "block": "stem, head",
+        "choice": "",
         "in_channels": space.input_channels,
         "out_channels": space.num_classes,
         "in_size": space.resolution,
@@ -246,7 +254,15 @@ def _table(*columns: str) -> Table:
 
 
 def _print(table: Table) -> None:
-    Console(highlight=False, soft_wrap=True).print(table)
+    console = Console(highlight=False, soft_wrap=True)
+    # A narrow terminal wraps long lines; cutting numbers off would be worse.
+    natural = Measurement.get(console, console.options.update(max_width=1000), table).maximum
+    console.width = max(console.width, natural)
+    console.print(table)
+
+
+def _size(space: SearchSpace) -> str:
+    return f"{space.size:,}" if space.size < 10**40 else f"{Decimal(space.size):.2e}"
 
 
 def _words(values: Any) -> str:
@@ -258,7 +274,7 @@ def _grouped(number: int) -> str:
 
 
 def _bytes(number: int) -> str:
-    return f"{number / 1024:,.1f} KiB"
+    return f"{number / 1024:,.0f} KiB"
 
 
 def _short(number: int) -> str:

@@ -52,14 +52,8 @@ def from_timm_weights(architecture: Architecture, weights: Mapping[str, Tensor])
             f"the weights are not those of this architecture: {len(odd)} names differ, "
             f"the first is {odd[0]!r}"
         )
-    for theirs, own in names.items():
-        if weights[theirs].numel() != ours[own].numel():
-            raise InvalidArchitectureError(
-                f"the weights are not those of this architecture: {theirs!r} has shape "
-                f"{tuple(weights[theirs].shape)}, expected {tuple(ours[own].shape)}"
-            )
     network.load_state_dict(
-        {own: weights[theirs].reshape(ours[own].shape) for theirs, own in names.items()}
+        {own: _shaped(weights[theirs], ours[own], theirs) for theirs, own in names.items()}
     )
     return network
 
@@ -70,14 +64,30 @@ def to_timm_model(architecture: Architecture, network: nn.Module) -> nn.Module:
     model = _timm_model(architecture)
     theirs = model.state_dict()
     ours = network.state_dict()
+    expected = build(architecture.space, architecture).state_dict()
+    if set(ours) != set(expected):
+        raise InvalidArchitectureError(
+            f"the network is not one of this architecture: it lacks or adds "
+            f"{sorted(set(ours) ^ set(expected))[0]!r}"
+        )
     model.load_state_dict(
         {
-            name: ours[own].reshape(theirs[name].shape)
+            name: _shaped(ours[own], theirs[name], own)
             for own, name in _name_pairs(architecture, ours)
         }
     )
     model.train(network.training)
     return model
+
+
+def _shaped(value: Tensor, like: Tensor, name: str) -> Tensor:
+    """Return a weight in the shape of its counterpart: a linear layer is timm's 1×1 convolution."""
+    if value.shape != like.shape and value.squeeze().shape != like.squeeze().shape:
+        raise InvalidArchitectureError(
+            f"the weights are not those of this architecture: {name!r} has shape "
+            f"{tuple(value.shape)}, expected {tuple(like.shape)}"
+        )
+    return value.reshape(like.shape)
 
 
 def _timm_model(architecture: Architecture) -> nn.Module:
@@ -155,7 +165,11 @@ def _require_expressible(space: SearchSpace) -> None:
         (space.stem.stride == 2, "stem.stride", "2"),
         (space.stem.activation == space.head.activation, "stem.activation", "that of the head"),
         (space.head.hidden_width > 0, "head.hidden_width", "above 0"),
-        (total_stride <= 32, "stages", "of a total stride of at most 32 with the stem"),
+        (total_stride <= 32, "stages", "a total stride of at most 32 with the stem"),
+        *(
+            (stage.stride <= 2, f"stages[{n}].stride", "1 or 2")
+            for n, stage in enumerate(space.stages)
+        ),
     )
     for holds, field, expected in rules:
         if not holds:

@@ -1,5 +1,6 @@
-"""What each choice costs: tables, counted or measured."""
+"""What each choice costs: tables, counted or measured, and budgets on them."""
 
-from hardcorenas.resources.table import AdditiveTable, PeakTable, ResourceTable
+from hardcorenas.resources.budget import Budget
+from hardcorenas.resources.table import AdditiveTable, PeakTable, Provenance, ResourceTable
 
-__all__ = ["AdditiveTable", "PeakTable", "ResourceTable"]
+__all__ = ["AdditiveTable", "Budget", "PeakTable", "Provenance", "ResourceTable"]

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
+from hardcorenas.errors import InvalidArgumentError, shown
 from hardcorenas.networks import layout
 from hardcorenas.networks.counting import Resource, cost
-from hardcorenas.resources.table import AdditiveTable, Costs, PeakTable, ResourceTable
+from hardcorenas.resources.table import (
+    AdditiveTable,
+    Costs,
+    PeakTable,
+    Provenance,
+    ResourceTable,
+)
 
 if TYPE_CHECKING:
     from hardcorenas.space import SearchSpace
 
-UNITS: dict[Resource, str] = {"macs": "MACs", "params": "parameters", "memory": "bytes"}
+_UNITS: dict[Resource, str] = {"macs": "MACs", "params": "parameters", "memory": "bytes"}
 
 
 def count(space: SearchSpace, resource: Resource) -> ResourceTable:
@@ -24,16 +31,17 @@ def count(space: SearchSpace, resource: Resource) -> ResourceTable:
     """
     if resource not in get_args(Resource):
         expected = ", ".join(get_args(Resource))
-        raise ValueError(f"resource: expected one of {expected}, got {resource!r}")
+        raise InvalidArgumentError(f"resource: expected one of {expected}, got {shown(resource)}")
     fixed = [
         cost(part, resource)
         for part in (*layout.stem_shapes(space), layout.head_shape(space))
         if part is not None
     ]
     costs = _block_costs(space, resource)
+    provenance = Provenance("counted", space.resolution)
     if resource == "memory":
-        return PeakTable(space, resource, UNITS[resource], max(fixed), costs)
-    return AdditiveTable(space, resource, UNITS[resource], sum(fixed), costs)
+        return PeakTable(space, resource, _UNITS[resource], max(fixed), costs, provenance)
+    return AdditiveTable(space, resource, _UNITS[resource], sum(fixed), costs, provenance)
 
 
 def _block_costs(space: SearchSpace, resource: Resource) -> Costs:

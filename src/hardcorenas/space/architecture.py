@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hardcorenas import artifacts
-from hardcorenas.errors import ArtifactError, InvalidArchitectureError, InvalidSpaceError
+from hardcorenas.errors import (
+    ArtifactError,
+    InvalidArchitectureError,
+    InvalidSpaceError,
+    shown,
+)
 from hardcorenas.space import checks
 from hardcorenas.space.declaration import Choice, SearchSpace
 
@@ -17,15 +22,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT_VERSION = 1
-_CHOICE = re.compile(r"e(\d+(?:\.\d+)?)k(\d+)(se)?")
+_CHOICE = re.compile(r"e([0-9]{1,3}(?:\.[0-9]{1,20})?)k([0-9]{1,3})(se)?")
 
 
 @dataclass(frozen=True)
 class Architecture:
     """A network of a space, as an immutable and hashable value.
 
-    It holds only the blocks that run, so two architectures are equal exactly when they build the
-    same network. It carries its space: a saved architecture needs nothing else to be built.
+    It holds only the blocks that run: two are equal if their spaces are and the same blocks run. It
+    carries its space, so a saved architecture needs nothing else to be built.
 
     Attributes:
         space: The space it belongs to.
@@ -36,6 +41,16 @@ class Architecture:
     stages: tuple[tuple[Choice, ...], ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.space, SearchSpace):
+            raise InvalidArchitectureError(
+                f"space: expected a SearchSpace, got {shown(self.space)}"
+            )
+        try:
+            checks.assign(self, stages=tuple(tuple(blocks) for blocks in self.stages))
+        except TypeError:
+            raise InvalidArchitectureError(
+                f"stages: expected a list of blocks for each stage, got {shown(self.stages)}"
+            ) from None
         if len(self.stages) != len(self.space.stages):
             raise InvalidArchitectureError(
                 f"expected {len(self.space.stages)} stages as in space {self.space.name!r}, "
@@ -49,9 +64,10 @@ class Architecture:
                 )
             for position, choice in enumerate(blocks):
                 if choice not in stage.choices:
+                    given = str(choice) if isinstance(choice, Choice) else shown(choice)
                     allowed = " ".join(map(str, stage.choices))
                     raise InvalidArchitectureError(
-                        f"stages[{number}][{position}]: {choice} is not one of {allowed}"
+                        f"stages[{number}][{position}]: {given} is not one of the choices {allowed}"
                     )
 
     def __hash__(self) -> int:
@@ -84,12 +100,18 @@ class Architecture:
             )
         stages = []
         for number, (blocks, stage) in enumerate(zip(indices, space.stages, strict=True)):
-            for index in blocks:
-                if not 0 <= index < len(stage.choices):
-                    raise InvalidArchitectureError(
-                        f"stages[{number}]: choice {index} is not in 0 … {len(stage.choices) - 1}"
-                    )
-            stages.append(tuple(stage.choices[index] for index in blocks))
+            if isinstance(blocks, str | bytes) or not hasattr(blocks, "__iter__"):
+                raise InvalidArchitectureError(
+                    f"stages[{number}]: expected a list of choices, got {shown(blocks)}"
+                )
+            try:
+                picked = [
+                    checks.integer("", index, minimum=0, maximum=len(stage.choices) - 1)
+                    for index in blocks
+                ]
+            except InvalidSpaceError as error:
+                raise InvalidArchitectureError(f"stages[{number}]: choice: {error}") from None
+            stages.append(tuple(stage.choices[index] for index in picked))
         return cls(space, tuple(stages))
 
     @classmethod
@@ -102,7 +124,8 @@ class Architecture:
                 match = _CHOICE.fullmatch(word)
                 if match is None:
                     raise InvalidArchitectureError(
-                        f"stages[{number}]: {word!r} is not a block; expected one such as e3k5se"
+                        f"stages[{number}]: {shown(word)} is not a block; "
+                        f"expected one such as e3k5se"
                     )
                 try:
                     choice = Choice(float(match[1]), int(match[2]), match[3] is not None)
@@ -127,10 +150,14 @@ class Architecture:
             source: What to call it in errors, usually its file name.
         """
         data = artifacts.parse(text, kind="architecture", version=FORMAT_VERSION, source=source)
-        if set(data) != {"stages", "space"}:
-            raise ArtifactError(f"{source}: expected the fields stages and space")
+        for field in sorted({"stages", "space"} ^ set(data)):
+            state = "is not a known field" if field in data else "is missing"
+            raise ArtifactError(f"{source}: {shown(field)} {state}; expected stages and space")
         try:
             space = SearchSpace.from_dict(data["space"])
+        except InvalidSpaceError as error:
+            raise ArtifactError(f"{source}: {checks.join('space', str(error))}") from None
+        try:
             stages = tuple(
                 tuple(
                     checks.construct(Choice, choice, f"stages[{number}][{position}]")
@@ -167,5 +194,5 @@ class Architecture:
 
 def _list(value: object, field: str) -> list[object]:
     if not isinstance(value, list):
-        raise InvalidArchitectureError(f"{field}: expected a list, got {value!r}")
+        raise InvalidArchitectureError(f"{field}: expected a list, got {shown(value)}")
     return value

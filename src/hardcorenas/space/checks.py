@@ -1,77 +1,131 @@
 """Checks that declarations run on their own fields, and reading them from plain data.
 
-Each check raises `InvalidSpaceError` that names the field, says what was given and what was
-expected. ``bool`` is never taken for a number, though Python would.
+Each check returns the value as a plain Python one (numpy's numbers and any sequence are taken), or
+raises `InvalidSpaceError` that names the field, what was given and what was expected. ``bool`` is
+never taken for a number, though Python would.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from hardcorenas.errors import InvalidSpaceError
+from hardcorenas.errors import InvalidSpaceError, shown
 
 T = TypeVar("T")
 
 # Far above any sensible declaration, low enough that a slip of the keyboard is caught.
 LARGEST = 1_000_000
+LARGEST_DEPTH = 64
+LARGEST_KERNEL = 63
+LARGEST_STRIDE = 64
 
 
-def check_integer(field: str, value: object, *, minimum: int = 1) -> None:
-    """Require a whole number from ``minimum`` to `LARGEST`."""
-    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= LARGEST:
+def integer(field: str, value: object, *, minimum: int = 1, maximum: int = LARGEST) -> int:
+    """Require a whole number from ``minimum`` to ``maximum``."""
+    try:
+        if isinstance(value, bool) or type(value).__name__ == "bool_":
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = minimum - 1
+    if not minimum <= number <= maximum:
         raise InvalidSpaceError(
-            field, f"expected a whole number from {minimum} to {LARGEST}, got {value!r}"
+            field, f"expected a whole number from {minimum} to {maximum}, got {shown(value)}"
         )
+    return number
 
 
-def check_odd(field: str, value: object) -> None:
+def depth(field: str, value: object) -> int:
+    """Require a number of blocks."""
+    return integer(field, value, maximum=LARGEST_DEPTH)
+
+
+def stride(field: str, value: object) -> int:
+    """Require a stride."""
+    return integer(field, value, maximum=LARGEST_STRIDE)
+
+
+def kernel_size(field: str, value: object) -> int:
     """Require an odd kernel size: only odd ones keep the picture centred."""
-    check_integer(field, value)
-    if isinstance(value, int) and value % 2 == 0:
-        raise InvalidSpaceError(field, f"expected an odd kernel size such as 3 or 5, got {value}")
+    number = integer(field, value, maximum=LARGEST_KERNEL)
+    if number % 2 == 0:
+        raise InvalidSpaceError(field, f"expected an odd kernel size such as 3 or 5, got {number}")
+    return number
 
 
-def check_number(field: str, value: object, *, minimum: float, maximum: float) -> None:
-    """Require a number from ``minimum`` to ``maximum``; NaN is none."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not minimum <= value <= maximum:  # type: ignore[operator]
+def number(field: str, value: object, *, minimum: float, maximum: float) -> float:
+    """Require a number from ``minimum`` to ``maximum``; return 3 for 3.0."""
+    try:
+        if isinstance(value, bool | str | bytes) or type(value).__name__ == "bool_":
+            raise TypeError
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        found = float("nan")
+    if not minimum <= found <= maximum:
         raise InvalidSpaceError(
-            field, f"expected a number from {minimum:g} to {maximum:g}, got {value!r}"
+            field, f"expected a number from {minimum:g} to {maximum:g}, got {shown(value)}"
         )
+    # One form for equal numbers, so that equal declarations are equal as text too.
+    return int(found) if found == int(found) else found
 
 
-def check_boolean(field: str, value: object) -> None:
+def boolean(field: str, value: object) -> bool:
     """Require true or false."""
-    if not isinstance(value, bool):
-        raise InvalidSpaceError(field, f"expected true or false, got {value!r}")
+    if not isinstance(value, bool) and type(value).__name__ != "bool_":
+        raise InvalidSpaceError(field, f"expected true or false, got {shown(value)}")
+    return bool(value)
 
 
-def check_one_of(field: str, value: object, allowed: Iterable[str]) -> None:
+def one_of(field: str, value: object, allowed: Iterable[T]) -> T:
     """Require one of a few words."""
     names = tuple(allowed)
-    if value not in names:
-        raise InvalidSpaceError(field, f"expected one of {', '.join(names)}, got {value!r}")
+    for name in names:
+        if isinstance(value, str) and value == name:
+            return name
+    raise InvalidSpaceError(
+        field, f"expected one of {', '.join(map(str, names))}, got {shown(value)}"
+    )
 
 
-def check_text(field: str, value: object) -> None:
-    """Require a non-empty text on one line."""
-    if not isinstance(value, str) or not value.strip() or "\n" in value:
-        raise InvalidSpaceError(field, f"expected a short text, got {value!r}")
+def text(field: str, value: object) -> str:
+    """Require a short text that can be printed on one line."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise InvalidSpaceError(field, f"expected a short text on one line, got {shown(value)}")
+    if len(value) > 100:
+        raise InvalidSpaceError(field, f"expected at most 100 characters, got {len(value)}")
+    return value
 
 
-def check_ascending(field: str, values: object, check: Callable[[str, object], None]) -> None:
-    """Require a non-empty tuple, each item passing ``check``, in rising order without repeats."""
-    if not isinstance(values, tuple) or not values:
-        raise InvalidSpaceError(field, f"expected a non-empty list, got {values!r}")
-    for position, value in enumerate(values):
-        check(f"{field}[{position}]", value)
-    if list(values) != sorted(set(values)):
+def sequence(field: str, values: object) -> tuple[Any, ...]:
+    """Require a non-empty list or other sequence."""
+    is_list = isinstance(values, Sequence) and not isinstance(values, str | bytes)
+    items: tuple[Any, ...] = ()
+    if is_list or hasattr(values, "__array__"):
+        items = tuple(values)  # type: ignore[arg-type]
+    if not items:
+        raise InvalidSpaceError(field, f"expected a list of at least one, got {shown(values)}")
+    return items
+
+
+def ascending(field: str, values: object, check: Callable[[str, object], T]) -> tuple[T, ...]:
+    """Require a sequence, each item passing ``check``, in rising order without repeats."""
+    items = sequence(field, values)
+    found = tuple(check(f"{field}[{position}]", value) for position, value in enumerate(items))
+    if list(found) != sorted(set(found)):  # type: ignore[type-var]
         raise InvalidSpaceError(
-            field, f"expected rising values without repeats, got {list(values)!r}"
+            field, f"expected rising values without repeats, got {shown(list(found))}"
         )
+    return found
+
+
+def assign(declaration: object, **fields: object) -> None:
+    """Set fields of a frozen dataclass to their checked values, from its ``__post_init__``."""
+    for name, value in fields.items():
+        object.__setattr__(declaration, name, value)
 
 
 def construct(kind: type[T], data: object, field: str, **nested: Any) -> T:
@@ -84,20 +138,16 @@ def construct(kind: type[T], data: object, field: str, **nested: Any) -> T:
         **nested: Fields that are already built, taken instead of those in ``data``.
     """
     if not isinstance(data, Mapping):
-        raise InvalidSpaceError(field, f"expected a table of fields, got {data!r}")
+        raise InvalidSpaceError(field, f"expected a table of fields, got {shown(data)}")
     fields = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for name in data:
         if name not in fields:
             close = difflib.get_close_matches(str(name), fields, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(fields)}"
-            raise InvalidSpaceError(join(field, str(name)), f"is not a known field; {hint}")
-    arguments = {name: _frozen(value) for name, value in data.items()} | nested
+            raise InvalidSpaceError(join(field, str(name) or "''"), f"is not a known field; {hint}")
+    arguments = dict(data) | nested
     for name, declared in fields.items():
-        required = (
-            declared.default is dataclasses.MISSING
-            and declared.default_factory is dataclasses.MISSING
-        )
-        if required and name not in arguments:
+        if declared.default is dataclasses.MISSING and name not in arguments:
             raise InvalidSpaceError(join(field, name), "is missing")
     try:
         return kind(**arguments)
@@ -108,7 +158,3 @@ def construct(kind: type[T], data: object, field: str, **nested: Any) -> T:
 def join(parent: str, child: str) -> str:
     """Return the path of a field inside another."""
     return f"{parent}.{child}" if parent and child else parent or child
-
-
-def _frozen(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value

@@ -16,15 +16,15 @@ import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from hardcorenas.artifacts import read_text
-from hardcorenas.errors import InvalidSpaceError
+from hardcorenas.artifacts import is_file, read_text
+from hardcorenas.errors import InvalidArgumentError, InvalidSpaceError, shown
 from hardcorenas.space import checks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import numpy as np
 
@@ -39,6 +39,7 @@ GATES: tuple[Gate, ...] = get_args(Gate)
 # Nothing outside is of use, and Python writes numbers in this range without an exponent, so that
 # they can be read back from architecture strings.
 _EXPANSION_RANGE = {"minimum": 0.01, "maximum": 64}
+_LARGEST_SIZE_BITS = 3000
 _SE_RATIO_RANGE = {"minimum": 0.001, "maximum": 1}
 
 
@@ -57,10 +58,12 @@ class Choice:
     se: bool
 
     def __post_init__(self) -> None:
-        checks.check_number("expansion", self.expansion, **_EXPANSION_RANGE)
-        checks.check_odd("kernel_size", self.kernel_size)
-        checks.check_boolean("se", self.se)
-        object.__setattr__(self, "expansion", _plain(self.expansion))
+        checks.assign(
+            self,
+            expansion=checks.number("expansion", self.expansion, **_EXPANSION_RANGE),
+            kernel_size=checks.kernel_size("kernel_size", self.kernel_size),
+            se=checks.boolean("se", self.se),
+        )
 
     def __str__(self) -> str:
         return f"e{self.expansion}k{self.kernel_size}{'se' if self.se else ''}"
@@ -91,20 +94,21 @@ class Stage:
     se_ratio: float = 0.25
 
     def __post_init__(self) -> None:
-        checks.check_integer("width", self.width)
-        checks.check_integer("stride", self.stride)
-        checks.check_one_of("activation", self.activation, ACTIVATIONS)
-        checks.check_ascending("depths", self.depths, checks.check_integer)
-        checks.check_ascending(
-            "expansions",
-            self.expansions,
-            lambda field, value: checks.check_number(field, value, **_EXPANSION_RANGE),
+        checks.assign(
+            self,
+            width=checks.integer("width", self.width),
+            stride=checks.stride("stride", self.stride),
+            activation=checks.one_of("activation", self.activation, ACTIVATIONS),
+            depths=checks.ascending("depths", self.depths, checks.depth),
+            expansions=checks.ascending(
+                "expansions",
+                self.expansions,
+                lambda field, value: checks.number(field, value, **_EXPANSION_RANGE),
+            ),
+            kernel_sizes=checks.ascending("kernel_sizes", self.kernel_sizes, checks.kernel_size),
+            se=checks.ascending("se", self.se, checks.boolean),
+            se_ratio=checks.number("se_ratio", self.se_ratio, **_SE_RATIO_RANGE),
         )
-        checks.check_ascending("kernel_sizes", self.kernel_sizes, checks.check_odd)
-        checks.check_ascending("se", self.se, checks.check_boolean)
-        checks.check_number("se_ratio", self.se_ratio, **_SE_RATIO_RANGE)
-        object.__setattr__(self, "expansions", tuple(_plain(e) for e in self.expansions))
-        object.__setattr__(self, "se_ratio", _plain(self.se_ratio))
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
@@ -139,12 +143,15 @@ class Stem:
     block_activation: Activation = "relu"
 
     def __post_init__(self) -> None:
-        checks.check_integer("width", self.width)
-        checks.check_odd("kernel_size", self.kernel_size)
-        checks.check_integer("stride", self.stride)
-        checks.check_one_of("activation", self.activation, ACTIVATIONS)
-        checks.check_integer("block_width", self.block_width, minimum=0)
-        checks.check_one_of("block_activation", self.block_activation, ACTIVATIONS)
+        checks.assign(
+            self,
+            width=checks.integer("width", self.width),
+            kernel_size=checks.kernel_size("kernel_size", self.kernel_size),
+            stride=checks.stride("stride", self.stride),
+            activation=checks.one_of("activation", self.activation, ACTIVATIONS),
+            block_width=checks.integer("block_width", self.block_width, minimum=0),
+            block_activation=checks.one_of("block_activation", self.block_activation, ACTIVATIONS),
+        )
 
     @property
     def out_channels(self) -> int:
@@ -167,9 +174,12 @@ class Head:
     activation: Activation = "hard_swish"
 
     def __post_init__(self) -> None:
-        checks.check_integer("width", self.width)
-        checks.check_integer("hidden_width", self.hidden_width, minimum=0)
-        checks.check_one_of("activation", self.activation, ACTIVATIONS)
+        checks.assign(
+            self,
+            width=checks.integer("width", self.width),
+            hidden_width=checks.integer("hidden_width", self.hidden_width, minimum=0),
+            activation=checks.one_of("activation", self.activation, ACTIVATIONS),
+        )
 
 
 @dataclass(frozen=True)
@@ -197,20 +207,22 @@ class SearchSpace:
     se_gate: Gate = "hard_sigmoid"
 
     def __post_init__(self) -> None:
-        checks.check_text("name", self.name)
-        checks.check_integer("resolution", self.resolution)
-        checks.check_integer("input_channels", self.input_channels)
-        checks.check_integer("num_classes", self.num_classes)
-        if not isinstance(self.stem, Stem):
-            raise InvalidSpaceError("stem", f"expected a Stem, got {self.stem!r}")
-        if not isinstance(self.stages, tuple) or not self.stages:
-            raise InvalidSpaceError("stages", "expected at least one stage")
-        for position, stage in enumerate(self.stages):
-            if not isinstance(stage, Stage):
-                raise InvalidSpaceError(f"stages[{position}]", f"expected a Stage, got {stage!r}")
-        if not isinstance(self.head, Head):
-            raise InvalidSpaceError("head", f"expected a Head, got {self.head!r}")
-        checks.check_one_of("se_gate", self.se_gate, GATES)
+        checks.assign(
+            self,
+            name=checks.text("name", self.name),
+            resolution=checks.integer("resolution", self.resolution),
+            input_channels=checks.integer("input_channels", self.input_channels),
+            num_classes=checks.integer("num_classes", self.num_classes),
+            stages=checks.sequence("stages", self.stages),
+            se_gate=checks.one_of("se_gate", self.se_gate, GATES),
+        )
+        parts = {"stem": (self.stem, Stem), "head": (self.head, Head)}
+        parts |= {f"stages[{n}]": (stage, Stage) for n, stage in enumerate(self.stages)}
+        for field, (part, kind) in parts.items():
+            if not isinstance(part, kind):
+                raise InvalidSpaceError(field, f"expected a {kind.__name__}, got {shown(part)}")
+        if self.size.bit_length() > _LARGEST_SIZE_BITS:
+            raise InvalidSpaceError("stages", "expected a space of fewer than 10^900 architectures")
 
     @property
     def size(self) -> int:
@@ -231,7 +243,7 @@ class SearchSpace:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short hash of everything but the name: equal for spaces that build the same."""
+        """A short hash of everything but the name: equal for spaces declared alike."""
         content = self.to_dict()
         del content["name"]
         text = json.dumps(content, sort_keys=True)
@@ -252,7 +264,13 @@ class SearchSpace:
 
         if uniform_over not in get_args(UniformOver):
             expected = " or ".join(map(repr, get_args(UniformOver)))
-            raise ValueError(f"uniform_over: expected {expected}, got {uniform_over!r}")
+            raise InvalidArgumentError(
+                f"uniform_over: expected {expected}, got {shown(uniform_over)}"
+            )
+        if not hasattr(rng, "integers"):
+            raise InvalidArgumentError(
+                f"rng: expected numpy.random.default_rng(seed), got {shown(rng)}"
+            )
         stages = []
         for stage in self.stages:
             weights = None
@@ -291,12 +309,12 @@ class SearchSpace:
     def from_dict(cls, data: object) -> SearchSpace:
         """Build a space from plain data; every mistake is an error that names the field."""
         if not isinstance(data, dict):
-            raise InvalidSpaceError("", f"expected the fields of a search space, got {data!r}")
+            raise InvalidSpaceError("", f"expected the fields of a search space, got {shown(data)}")
         nested: dict[str, Any] = {}
         if "stem" in data:
             nested["stem"] = checks.construct(Stem, data["stem"], "stem")
         if "stages" in data:
-            if not isinstance(data["stages"], list):
+            if not isinstance(data["stages"], list | tuple):
                 raise InvalidSpaceError("stages", "expected a list of stages ([[stages]] in TOML)")
             nested["stages"] = tuple(
                 checks.construct(Stage, stage, f"stages[{position}]")
@@ -321,10 +339,11 @@ class SearchSpace:
         """Return a preset by its name, or read a TOML file by its path."""
         if str(name_or_path) in preset_names():
             return cls.preset(str(name_or_path))
-        if not Path(name_or_path).exists() and not str(name_or_path).endswith(".toml"):
+        if not is_file(name_or_path) and not str(name_or_path).endswith(".toml"):
             raise InvalidSpaceError(
                 "",
-                f"{name_or_path!s}: is neither a file nor a preset ({', '.join(preset_names())})",
+                f"{shown(str(name_or_path))} is neither a file nor a preset "
+                f"({', '.join(preset_names())})",
             )
         return cls.from_toml(name_or_path)
 
@@ -332,10 +351,13 @@ class SearchSpace:
     def _from_toml_text(cls, text: str, source: str) -> SearchSpace:
         try:
             return cls.from_dict(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
-            raise InvalidSpaceError("", f"{source}: is not valid TOML: {error}") from None
         except InvalidSpaceError as error:
             raise InvalidSpaceError(error.field, f"{error.problem} (in {source})") from None
+        except (ValueError, RecursionError) as error:  # of the TOML reader
+            reason = "nested too deeply" if isinstance(error, RecursionError) else error
+            raise InvalidSpaceError(
+                "", f"{source}: is not a search space in TOML: {reason}"
+            ) from None
 
     def _uniform(self, end: Literal[0, -1]) -> Architecture:
         from hardcorenas.space.architecture import Architecture
@@ -352,14 +374,11 @@ def preset_names() -> tuple[str, ...]:
 def preset_text(name: str) -> str:
     """Return a preset's TOML text: a place to start from for a space of one's own."""
     if name not in preset_names():
-        raise InvalidSpaceError("", f"no preset {name!r}; there are {', '.join(preset_names())}")
+        raise InvalidSpaceError(
+            "", f"no preset {shown(name)}; there are {', '.join(preset_names())}"
+        )
     file = resources.files("hardcorenas.space") / "presets" / f"{name}.toml"
     return file.read_text(encoding="utf-8")
-
-
-def _plain(number: float) -> float:
-    """Return 3 for 3.0, so that equal declarations are equal as text too."""
-    return int(number) if number == int(number) else number
 
 
 def _plain_data(value: object) -> Any:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _CODES: dict[Activation, str] = {"relu": "re", "relu6": "r6", "hard_swish": "hs", "swish": "sw"}
-_WHOLE = re.compile(r"([rksc])(\d{1,6})")
-_RATIO = re.compile(r"(se|e)(\d+(?:\.\d+)?)")
+_WHOLE = re.compile(r"([rksc])([0-9]{1,6})")
+_RATIO = re.compile(r"(se|e)([0-9]{1,3}(?:\.[0-9]{1,20})?)")
 # What timm assumes where a string is silent.
 _SILENT = {"r": 1.0, "s": 1.0, "e": 1.0, "se": 0.0}
 
@@ -41,11 +41,7 @@ def encode(architecture: Architecture) -> list[list[str]]:
 
 def decode(space: SearchSpace, definition: Sequence[Sequence[str]]) -> Architecture:
     """Return the architecture of a definition, checked against the space."""
-    if isinstance(definition, str) or any(isinstance(group, str) for group in definition):
-        raise InvalidArchitectureError(
-            "timm definition: expected a list with one list of strings for each stage"
-        )
-    groups = list(definition)
+    groups = _groups(definition)
     expected_groups = len(encode(space.lightest))
     if len(groups) != expected_groups:
         raise InvalidArchitectureError(
@@ -60,6 +56,21 @@ def decode(space: SearchSpace, definition: Sequence[Sequence[str]]) -> Architect
         for number, (stage, group) in enumerate(zip(space.stages, groups, strict=True))
     )
     return Architecture(space, stages)
+
+
+def _groups(definition: object) -> list[list[str]]:
+    """Return a definition as lists of strings, or say that it is none."""
+    try:
+        if isinstance(definition, str):
+            raise TypeError
+        groups = [[] if isinstance(g, str) else list(g) for g in definition]  # type: ignore[attr-defined]
+        if not all(isinstance(text, str) for group in groups for text in group) or not all(groups):
+            raise TypeError
+    except TypeError:
+        raise InvalidArchitectureError(
+            "timm definition: expected a list with one list of strings for each stage"
+        ) from None
+    return groups
 
 
 def _decode_stage(

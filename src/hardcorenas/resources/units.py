@@ -1,0 +1,81 @@
+"""Units of resources: how amounts are written, read and shown.
+
+Tables hold whole numbers of the smallest unit. People write and read larger ones: ``12ms``,
+``300M``, ``2MB``. Reading is exact (decimal arithmetic); a unit of another resource is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from hardcorenas.errors import InvalidBudgetError
+
+_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-zµμ]*)")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The smallest unit of a resource and its multiples.
+
+    Attributes:
+        name: The smallest unit, as tables name it.
+        display: The multiple people think in; a bare number is read in it.
+        multiples: What may be written behind a number, in smallest units.
+    """
+
+    name: str
+    display: str
+    multiples: dict[str, int]
+
+    def parse(self, text: str) -> int:
+        """Return an amount such as ``"12ms"`` in the smallest unit, rounded down."""
+        match = _AMOUNT.fullmatch(text.strip())
+        if match is None:
+            raise InvalidBudgetError(
+                f"{text!r} is not an amount; expected a number and a unit, such as {self.example}"
+            )
+        suffix = match[2].replace("μ", "µ")
+        if suffix and suffix not in self.multiples:
+            known = ", ".join(filter(None, self.multiples))
+            raise InvalidBudgetError(
+                f"{text!r}: {suffix!r} is not a unit of {self.name}; expected one of {known}"
+            )
+        return int(Decimal(match[1]) * self.multiples[suffix or self.display])
+
+    def format(self, amount: float) -> str:
+        """Return an amount of the smallest unit as people read it, such as ``12.3 ms``."""
+        factor = self.multiples[self.display]
+        shown = f"{amount / factor:,.3f}" if factor > 1 else f"{amount:,.0f}"
+        return f"{shown} {self.display or self.name}"
+
+    @property
+    def example(self) -> str:
+        """A well-formed amount, for error messages."""
+        return f"12{self.display}" if self.display else "300M"
+
+
+_COUNT = {"": 1, "K": 10**3, "k": 10**3, "M": 10**6, "G": 10**9, "B": 10**9}
+UNITS = {
+    unit.name: unit
+    for unit in (
+        Unit("ns", "ms", {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}),
+        Unit("MACs", "", _COUNT),
+        Unit("parameters", "", _COUNT),
+        Unit(
+            "bytes",
+            "B",
+            {
+                "B": 1,
+                "KB": 10**3,
+                "kB": 10**3,
+                "MB": 10**6,
+                "GB": 10**9,
+                "KiB": 2**10,
+                "MiB": 2**20,
+                "GiB": 2**30,
+            },
+        ),
+    )
+}
