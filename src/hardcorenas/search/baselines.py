@@ -1,0 +1,208 @@
+"""Opponents under the interface of BCSFW: the same problem, objective and number of evaluations.
+
+Random and evolutionary search evaluate networks that fit and return the best. The soft penalty
+walks on logits by gradients and ends with an argmax, as FBNet and TF-NAS do; what it returns need
+not fit, and its result says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hardcorenas.search import discrete
+from hardcorenas.search.frank_wolfe import Status
+from hardcorenas.search.point import ONE, RelaxedPoint, point_of, to_units
+from hardcorenas.search.projection import project
+from hardcorenas.search.result import Objective, SearchResult, TraceStep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hardcorenas.search.point import Floats
+    from hardcorenas.search.problem import Problem
+    from hardcorenas.space import Architecture
+
+POPULATION = 50
+
+
+def search_random(
+    problem: Problem, objective: Objective, *, num_evaluations: int, seed: int = 0
+) -> SearchResult:
+    """Evaluate random networks that fit; return the one of least objective."""
+    rng = np.random.default_rng(seed)
+    seen = _Evaluated(problem, objective)
+    for _ in range(num_evaluations):
+        seen.evaluate(discrete.sample_fitting(problem, rng))
+    return seen.result()
+
+
+def search_evolution(
+    problem: Problem,
+    objective: Objective,
+    *,
+    num_evaluations: int,
+    seed: int = 0,
+    population: int = POPULATION,
+    mutation_rate: float = 0.1,
+) -> SearchResult:
+    """Breed networks that fit from the best so far: half by mutation, half by crossing.
+
+    Args:
+        problem: Space and budgets.
+        objective: The loss.
+        num_evaluations: Networks evaluated in all.
+        seed: Of everything random.
+        population: Size of the first generation and of those after it; a quarter become parents.
+        mutation_rate: Probability that a depth or a choice is drawn anew.
+    """
+    rng = np.random.default_rng(seed)
+    seen = _Evaluated(problem, objective)
+    for _ in range(min(population, num_evaluations)):
+        seen.evaluate(discrete.sample_fitting(problem, rng))
+    while seen.count < num_evaluations:
+        parents = seen.best(max(2, population // 4))
+        for _ in range(min(population, num_evaluations - seen.count)):
+            first, second = (parents[int(i)] for i in rng.integers(len(parents), size=2))
+            if rng.random() < 0.5:
+                child = discrete.mutate(problem, first, mutation_rate, rng)
+            else:
+                child = discrete.cross(problem, first, second, rng)
+            seen.evaluate(child)
+    return seen.result()
+
+
+def search_penalty(
+    problem: Problem,
+    objective: Objective,
+    *,
+    num_evaluations: int,
+    weight: float = 1.0,
+    learning_rate: float = 0.1,
+    callback: Callable[[TraceStep, RelaxedPoint], bool | None] | None = None,
+) -> SearchResult:
+    """Minimise objective + weight · Σ |cost / budget − 1| over softmax logits; end with an argmax.
+
+    The penalty is TF-NAS's; Adam makes the steps, as it does there. The budget is only
+    encouraged: what is returned may exceed it. Peak budgets are kept, being filters on choices.
+
+    Args:
+        problem: Space and budgets.
+        objective: The loss with its gradients.
+        num_evaluations: One for each step and one at the network.
+        weight: The penalty's λ.
+        learning_rate: Of Adam.
+        callback: Sees every step and the point it was made at; ends the search by returning True.
+    """
+    if num_evaluations < 1:
+        raise ValueError(f"num_evaluations: expected at least 1, got {num_evaluations}")
+    masks = (problem.allowed_choices, problem.allowed_depths)
+    logits = [np.where(mask, 0.0, -np.inf) for mask in masks]
+    # A block that can never run allows nothing; any certain row stands for it.
+    logits[0][~problem.allowed_choices.any(1), 0] = 0.0
+    first = [np.zeros(rows.shape) for rows in logits]
+    second = [np.zeros(rows.shape) for rows in logits]
+    trace: list[TraceStep] = []
+    status = Status.STEP_LIMIT
+    point = _softmax_point(problem, logits)
+    for index in range(num_evaluations - 1):
+        answer = objective(point)
+        gradient = problem.pad_gradient(answer.alpha, answer.beta)
+        gradient = gradient + weight * _penalty_gradient(problem, point)
+        for k, by_share in enumerate(problem.split_gradient(gradient)):
+            shares = (point.alpha_shares, point.beta_shares)[k]
+            by_logit = shares * (by_share - (shares * by_share).sum(1, keepdims=True))
+            first[k] = 0.9 * first[k] + 0.1 * by_logit
+            second[k] = 0.999 * second[k] + 0.001 * by_logit**2
+            mean = first[k] / (1 - 0.9 ** (index + 1))
+            spread = np.sqrt(second[k] / (1 - 0.999 ** (index + 1))) + 1e-8
+            logits[k] = logits[k] - learning_rate * mean / spread
+        point = _softmax_point(problem, logits)
+        trace.append(_penalty_step(problem, index, answer.value, point))
+        if callback is not None and callback(trace[-1], point):
+            status = Status.STOPPED
+            break
+    found = project(problem, point, "argmax")
+    value = float(objective(point_of(problem.space, found.architecture)).value)
+    return SearchResult(
+        architecture=found.architecture,
+        costs=found.costs,
+        fits=found.fits,
+        value=value,
+        status=status,
+        num_evaluations=len(trace) + 1,
+        point=point,
+        projection=found,
+        trace=trace,
+    )
+
+
+class _Evaluated:
+    """Networks that were evaluated, and what the objective said of them."""
+
+    def __init__(self, problem: Problem, objective: Objective) -> None:
+        self._problem = problem
+        self._objective = objective
+        self._values: dict[Architecture, float] = {}
+        self._trace: list[TraceStep] = []
+
+    @property
+    def count(self) -> int:
+        return len(self._trace)
+
+    def evaluate(self, network: Architecture) -> None:
+        """Call the objective; a network met again keeps its mean value so far, roughly."""
+        value = float(self._objective(point_of(self._problem.space, network)).value)
+        known = self._values.get(network, value)
+        self._values[network] = (known + value) / 2
+        costs = tuple(float(b.table.cost(network)) for b in self._problem.additive)
+        slack = tuple(b.limit - cost for b, cost in zip(self._problem.additive, costs, strict=True))
+        self._trace.append(TraceStep(self.count, value, costs, slack))
+
+    def best(self, number: int) -> list[Architecture]:
+        return sorted(self._values, key=self._values.__getitem__)[:number]
+
+    def result(self) -> SearchResult:
+        if not self._values:
+            raise ValueError("num_evaluations: expected at least 1")
+        network = self.best(1)[0]
+        assert self._problem.fits_discrete(network), "only networks that fit are evaluated"
+        return SearchResult(
+            architecture=network,
+            costs=self._problem.costs(network),
+            fits=True,
+            value=self._values[network],
+            status=Status.STEP_LIMIT,
+            num_evaluations=self.count,
+            trace=self._trace,
+        )
+
+
+def _softmax_point(problem: Problem, logits: list[Floats]) -> RelaxedPoint:
+    shares = []
+    for rows in logits:
+        powers = np.exp(rows - rows.max(1, keepdims=True))
+        shares.append(powers / powers.sum(1, keepdims=True))
+    return RelaxedPoint(
+        to_units(shares[0], problem.choice_sinks), to_units(shares[1], problem.depth_sinks)
+    )
+
+
+def _penalty_gradient(problem: Problem, point: RelaxedPoint) -> Floats:
+    """Return the gradient of Σ |cost / budget − 1| by α and β."""
+    total = np.zeros(problem.shape[0] * problem.shape[1] + np.prod(problem.depth_shape))
+    by_alpha, by_beta = problem.alpha_block(point), problem.beta_block(point)
+    for k, (budget, cost) in enumerate(
+        zip(problem.additive, problem.expected_costs(point), strict=True)
+    ):
+        sign = np.sign(cost / budget.limit - 1)
+        flat = np.concatenate((by_alpha.costs[k].ravel(), by_beta.costs[k].ravel())).astype(float)
+        total += sign * flat / ONE / budget.limit
+    return total
+
+
+def _penalty_step(problem: Problem, index: int, value: float, point: RelaxedPoint) -> TraceStep:
+    costs = tuple(problem.expected_costs(point))
+    slack = tuple(b.limit - cost for b, cost in zip(problem.additive, costs, strict=True))
+    return TraceStep(index, value, costs, slack)

@@ -1,0 +1,104 @@
+"""Networks that fit, drawn and changed at random: what random and evolutionary search are made of.
+
+Nothing here loops without a bound: a draw that does not fit is made cheaper step by step until it
+does, or given up for the lightest network, which fits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hardcorenas.space import Architecture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
+    from hardcorenas.search.problem import Problem
+
+NUM_DRAWS = 20
+
+
+def sample_fitting(problem: Problem, rng: np.random.Generator) -> Architecture:
+    """Draw a network that fits: some uniform draws first, then the last of them made cheaper."""
+    for _ in range(NUM_DRAWS):
+        network = problem.space.sample(rng)
+        if problem.fits_discrete(network):
+            return network
+    return make_fit(problem, network, rng)
+
+
+def make_fit(problem: Problem, network: Architecture, rng: np.random.Generator) -> Architecture:
+    """Make random changes that lower what exceeds its budget until the network fits."""
+    excess = _excess(problem, network)
+    while excess > 0:
+        cheaper = [
+            (changed, left)
+            for changed in neighbours(network)
+            if (left := _excess(problem, changed)) < excess
+        ]
+        if not cheaper:
+            return problem.lightest
+        network, excess = cheaper[int(rng.integers(len(cheaper)))]
+    return network
+
+
+def mutate(
+    problem: Problem, network: Architecture, rate: float, rng: np.random.Generator
+) -> Architecture:
+    """Draw each depth and each choice anew with a probability, and make the result fit."""
+    fresh = problem.space.sample(rng)
+    stages = []
+    for stage, old, new in zip(problem.space.stages, network.stages, fresh.stages, strict=True):
+        depth = len(new) if rng.random() < rate else len(old)
+        blocks = list(old[:depth])
+        while len(blocks) < depth:  # a deeper stage needs choices for its new blocks
+            blocks.append(stage.choices[int(rng.integers(len(stage.choices)))])
+        for position in range(depth):
+            if rng.random() < rate:
+                blocks[position] = stage.choices[int(rng.integers(len(stage.choices)))]
+        stages.append(tuple(blocks))
+    return make_fit(problem, Architecture(problem.space, tuple(stages)), rng)
+
+
+def cross(
+    problem: Problem, first: Architecture, second: Architecture, rng: np.random.Generator
+) -> Architecture:
+    """Take each stage from one of two parents, and make the result fit."""
+    stages = tuple(
+        one if rng.random() < 0.5 else other
+        for one, other in zip(first.stages, second.stages, strict=True)
+    )
+    return make_fit(problem, Architecture(problem.space, stages), rng)
+
+
+def neighbours(network: Architecture) -> Iterator[Architecture]:
+    """Yield every network that differs in one block's choice or one stage's depth.
+
+    A stage made deeper repeats its last block's choice.
+    """
+    for s, (stage, blocks) in enumerate(zip(network.space.stages, network.stages, strict=True)):
+        changed = [
+            (*blocks[:b], choice, *blocks[b + 1 :])
+            for b in range(len(blocks))
+            for choice in stage.choices
+            if choice != blocks[b]
+        ]
+        changed += [
+            (*blocks[:depth], *(blocks[-1],) * (depth - len(blocks)))
+            for depth in stage.depths
+            if depth != len(blocks)
+        ]
+        for other in changed:
+            yield Architecture(
+                network.space, (*network.stages[:s], other, *network.stages[s + 1 :])
+            )
+
+
+def _excess(problem: Problem, network: Architecture) -> float:
+    """Return by how much budgets are exceeded, as shares of them, added up; 0 if it fits."""
+    return sum(
+        max(0, budget.table.cost(network) - budget.limit) / budget.limit
+        for budget in problem.budgets
+    )

@@ -1,0 +1,163 @@
+"""Linear, integer and quadratic programs over groups of shares, handed to HiGHS.
+
+Every program of the search has the same form: for each group, non-negative shares that add up to 1
+(or to what shares of other groups add up to); budgets, linear in the shares; and something to
+optimise. This module builds that form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import highspy
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+_SOLVED = highspy.HighsModelStatus.kOptimal
+_NO_SOLUTION = (
+    highspy.HighsModelStatus.kInfeasible,
+    highspy.HighsModelStatus.kUnboundedOrInfeasible,  # never unbounded: shares are within 0 … 1
+)
+
+
+class Infeasible(Exception):  # noqa: N818 - a state of a program, turned into an error by callers
+    """The program has no solution."""
+
+
+@dataclass(frozen=True)
+class ProgramSolution:
+    """Shares of each group and, for linear programs, what one more unit of each budget is worth."""
+
+    weights: list[NDArray[np.float64]]
+    multipliers: tuple[float, ...]
+
+
+class Program:
+    """max Σ values · shares, or min of neighbours' squared differences, over groups of shares."""
+
+    def __init__(self, values: Sequence[NDArray[np.float64]]) -> None:
+        self._sizes = [len(group) for group in values]
+        self._num_shares = sum(self._sizes)
+        self._values = np.concatenate(values)
+        self._value_scale = float(np.abs(self._values).max()) or 1.0
+        self._rows: list[NDArray[np.float64]] = []
+        self._uppers: list[float] = []
+        self._scales: list[float] = []
+        self._links: list[tuple[int, list[int]]] = []
+
+    def link(self, group: int, shares: list[int]) -> None:
+        """Let a group add up to some shares of other groups, by their flat positions, not to 1."""
+        self._links.append((group, shares))
+
+    def add_budget(self, costs: Sequence[ArrayLike], limit: float) -> None:
+        """Demand Σ costs · shares ≤ limit."""
+        row = np.concatenate([np.asarray(group, float) for group in costs])
+        scale = float(np.abs(row).max()) or 1.0
+        self._rows.append(row / scale)
+        self._uppers.append(limit / scale)
+        self._scales.append(scale)
+
+    def exclude(self, picked: dict[int, int]) -> None:
+        """Forbid one selection: the items picked in these groups, not all at once."""
+        row = np.zeros(self._num_shares)
+        offsets = np.cumsum([0, *self._sizes])
+        row[[offsets[group] + item for group, item in picked.items()]] = 1.0
+        self._rows.append(row)
+        self._uppers.append(len(picked) - 1.0)
+        self._scales.append(1.0)
+
+    def solve(self) -> ProgramSolution:
+        """Solve the linear program by the simplex method: the solution is a vertex."""
+        solver = self._solver()
+        solver.setOptionValue("solver", "simplex")
+        weights = self._run(solver)
+        duals = solver.getSolution().row_dual[len(self._sizes) :]
+        multipliers = tuple(
+            abs(dual) * self._value_scale / scale
+            for dual, scale in zip(duals, self._scales, strict=True)
+        )
+        return ProgramSolution(weights, multipliers)
+
+    def solve_integer(self) -> list[int]:
+        """Solve with whole shares; return the item picked in each group."""
+        solver = self._solver(integer=True)
+        for option in ("mip_rel_gap", "mip_abs_gap"):
+            solver.setOptionValue(option, 0.0)
+        return [int(group.argmax()) for group in self._run(solver)]
+
+    def solve_smooth(self) -> list[NDArray[np.float64]]:
+        """Minimise the sum of squared differences of neighbouring shares instead of any value."""
+        solver = self._solver(smooth=True)
+        return self._run(solver)
+
+    def _solver(self, *, integer: bool = False, smooth: bool = False) -> highspy.Highs:
+        solver = highspy.Highs()  # type: ignore[no-untyped-call]
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("threads", 1)
+        solver.setOptionValue("primal_feasibility_tolerance", 1e-9)
+        solver.setOptionValue("dual_feasibility_tolerance", 1e-9)
+        solver.passModel(self._model(integer=integer, smooth=smooth))
+        if smooth:
+            solver.passHessian(self._differences())
+        return solver
+
+    def _model(self, *, integer: bool, smooth: bool) -> highspy.HighsLp:
+        num_groups, size = len(self._sizes), self._num_shares
+        dense = np.vstack([np.zeros((num_groups, size)), *self._rows])
+        dense[np.repeat(np.arange(num_groups), self._sizes), np.arange(size)] = 1.0
+        sums = np.ones(num_groups)
+        for group, shares in self._links:
+            dense[group, shares] = -1.0
+            sums[group] = 0.0
+        columns, rows = np.nonzero(dense.T)
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = size, len(dense)
+        model.col_cost_ = np.zeros(size) if smooth else -self._values / self._value_scale
+        model.col_lower_, model.col_upper_ = np.zeros(size), np.ones(size)
+        model.row_lower_ = np.r_[sums, np.full(len(self._rows), -highspy.kHighsInf)]
+        model.row_upper_ = np.r_[sums, self._uppers]
+        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_ = np.searchsorted(columns, np.arange(size + 1))
+        model.a_matrix_.index_ = rows
+        model.a_matrix_.value_ = dense[rows, columns]
+        if integer:
+            model.integrality_ = [highspy.HighsVarType.kInteger] * size
+        return model
+
+    def _differences(self) -> highspy.HighsHessian:
+        """Return Q of ½ xᵀQx = Σ (x_{j+1} − x_j)² within groups, lower triangle by columns."""
+        starts, index, value = [0], [], []
+        column = 0
+        for size in self._sizes:
+            for j in range(size):
+                neighbours = (j > 0) + (j < size - 1)
+                index.append(column)
+                value.append(2.0 * neighbours)
+                if j < size - 1:
+                    index.append(column + 1)
+                    value.append(-2.0)
+                column += 1
+                starts.append(len(index))
+        hessian = highspy.HighsHessian()
+        hessian.dim_ = column
+        hessian.format_ = highspy.HessianFormat.kTriangular
+        hessian.start_, hessian.index_ = np.array(starts), np.array(index)
+        hessian.value_ = np.array(value)
+        return hessian
+
+    def _run(self, solver: highspy.Highs) -> list[NDArray[np.float64]]:
+        solver.run()
+        status = solver.getModelStatus()
+        if status in _NO_SOLUTION:
+            raise Infeasible
+        if status != _SOLVED:
+            raise RuntimeError(f"HiGHS ended with {solver.modelStatusToString(status)}")
+        shares = np.clip(np.asarray(solver.getSolution().col_value), 0.0, 1.0)
+        shares[shares < 1e-11] = 0.0
+        groups = np.split(shares, np.cumsum(self._sizes)[:-1])
+        return [group / (group.sum() or 1.0) for group in groups]

@@ -1,0 +1,139 @@
+"""The data of a knapsack: checked, and laid out as rectangles that numpy can sweep at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+Number = int | float
+
+
+class NothingFitsError(ValueError):
+    """No way to pick one item from each group keeps the budgets."""
+
+
+@dataclass
+class Items:
+    """Groups of items, a row for each. Short rows are filled up with copies of their first item.
+
+    The copies stand behind it, and whatever picks the first of equals never picks a copy.
+
+    Attributes:
+        sizes: For each group, how many items it really has.
+        values: Values, groups × items.
+        costs: For each budget, costs, groups × items: 64-bit integers or floats, or Python integers
+            where sums could overflow.
+        limits: For each budget, its limit.
+        numbers: The groups' numbers, to pick one item from each row.
+    """
+
+    sizes: list[int]
+    values: NDArray[np.float64]
+    costs: list[NDArray[Any]]
+    limits: list[Number]
+    numbers: NDArray[np.intp]
+
+    @classmethod
+    def read(
+        cls,
+        values: Sequence[ArrayLike],
+        costs: Sequence[ArrayLike],
+        budget: Number | Sequence[Number] | NDArray[Any],
+    ) -> Items:
+        """Check what a caller gave.
+
+        Args:
+            values: For each group, a 1-D array.
+            costs: For each group, a 1-D array (one budget), or a 2-D array with a row for each
+                budget.
+            budget: A number, or a sequence with one for each row of costs.
+        """
+        several = isinstance(budget, list | tuple | np.ndarray)
+        limits = [_number(limit) for limit in (budget if several else [budget])]  # type: ignore[union-attr]
+        sizes = list(map(len, values))  # type: ignore[arg-type]
+        if not sizes or not all(sizes) or len(costs) != len(sizes):
+            raise ValueError(
+                "expected as many groups of costs as of values, at least one and none empty, "
+                f"got {len(costs)} and {len(sizes)}"
+            )
+        value_rows = _rectangle(values, sizes).astype(np.float64, copy=False)
+        if not math.isfinite(value_rows.sum()) and not np.isfinite(value_rows).all():
+            raise ValueError("values must be finite numbers")
+        if several:
+            tables = [np.asarray(group) for group in costs]
+            if any(len(table) != len(limits) for table in tables):
+                raise ValueError(f"expected {len(limits)} rows of costs, one for each budget")
+            cost_rows = [_costs([table[k] for table in tables], sizes) for k in range(len(limits))]
+        else:
+            cost_rows = [_costs(costs, sizes)]
+        return cls(sizes, value_rows, cost_rows, limits, np.arange(len(sizes)))
+
+    @cached_property
+    def cost_lists(self) -> list[list[list[Number]]]:
+        """For each budget, the costs as Python numbers, in which whole sums are exact."""
+        return [rows.tolist() for rows in self.costs]
+
+    def cost(self, indices: Sequence[int], budget: int = 0) -> Number:
+        """Return what a selection costs, exactly where costs are whole numbers."""
+        return sum(row[j] for row, j in zip(self.cost_lists[budget], indices, strict=True))
+
+    def fits(self, indices: Sequence[int]) -> bool:
+        """Return whether a selection keeps every budget."""
+        return all(self.cost(indices, k) <= limit for k, limit in enumerate(self.limits))
+
+    def value(self, indices: Sequence[int]) -> float:
+        """Return a selection's value."""
+        return float(self.values[self.numbers, indices].sum())
+
+    def trim(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return the rows of a rectangle without their copies."""
+        if min(self.sizes) == rows.shape[1]:
+            return list(rows)
+        return [row[:size] for row, size in zip(rows, self.sizes, strict=True)]
+
+
+def _rectangle(groups: Sequence[ArrayLike], sizes: list[int]) -> NDArray[Any]:
+    if list(map(len, groups)) != sizes:  # type: ignore[arg-type]
+        raise ValueError("values and costs differ in shape")
+    flat = np.concatenate(groups)
+    if flat.ndim != 1:
+        raise ValueError("each group's values and costs must be 1-D")
+    width = max(sizes)
+    if min(sizes) == width:
+        return flat.reshape(len(sizes), width)
+    starts = np.cumsum([0, *sizes[:-1]])[:, None]
+    columns = np.arange(width)[None, :]
+    real = columns < np.array(sizes)[:, None]
+    return flat[np.where(real, starts + columns, starts)]
+
+
+def _costs(groups: Sequence[ArrayLike], sizes: list[int]) -> NDArray[Any]:
+    """Return costs of one budget in a type that holds them; refuse what is no number."""
+    rows = _rectangle(groups, sizes)
+    kind = rows.dtype.kind
+    if kind in "iu":
+        return rows.astype(np.int64, copy=False) if kind == "i" else rows.astype(object)
+    if kind == "f" and np.isfinite(rows).all():
+        return rows
+    if kind == "O" and all(isinstance(cost, int) for cost in rows.flat):
+        return rows
+    raise ValueError("costs must be finite numbers, or whole numbers of any size")
+
+
+def _number(value: Any) -> Number:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"a budget must be a number, got {value!r}")
+    if isinstance(value, float) and not np.isfinite(value):
+        raise ValueError(f"a budget must be finite, got {value!r}")
+    return value

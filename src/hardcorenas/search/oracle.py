@@ -1,0 +1,73 @@
+"""The linear oracle: the best vertex of a block's feasible set for a linear objective, exactly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hardcorenas.search.knapsack.items import NothingFitsError
+from hardcorenas.search.knapsack.relaxed import blend_items, solve_relaxed
+from hardcorenas.search.point import ONE, one_hot, to_units
+
+if TYPE_CHECKING:
+    from hardcorenas.search.knapsack.items import Items
+    from hardcorenas.search.point import Floats, Units
+    from hardcorenas.search.problem import Block
+
+# Several budgets go through a solver with tolerances; this share of each limit is kept back so that
+# its vertex, rounded to whole units, still fits exactly.
+_MARGINS = (1e-8, 1e-6, 1e-4)
+
+
+def best_vertex(block: Block, values: Floats) -> Units | None:
+    """Solve max Σ values · rows over a block's feasible set; the rows returned fit exactly.
+
+    Args:
+        block: A block of coordinates with the other held fixed.
+        values: Rows × entries.
+
+    Returns:
+        Rows of probabilities, all certain but one row for each budget that binds. None where
+        several budgets are so tight that no rounded vertex fits; one budget always has one.
+    """
+    items = block.items(values)
+    if len(items.limits) == 0:
+        return _certain(block, items.values.argmax(1).tolist())
+    if len(items.limits) == 1:
+        return _one_budget(block, items)
+    return _several_budgets(block, items)
+
+
+def _one_budget(block: Block, items: Items) -> Units:
+    blend = blend_items(items)
+    rows = _certain(block, blend.indices)
+    if blend.group is not None:
+        g = blend.group
+        # Both are whole numbers: rounding down keeps the budget, to the last unit.
+        units = int(blend.slack) * ONE // int(blend.step)
+        rows[g, block.stand_in[g, blend.indices[g]]] -= units
+        rows[g, block.stand_in[g, blend.upper]] += units
+    return rows
+
+
+def _several_budgets(block: Block, items: Items) -> Units | None:
+    for margin in _MARGINS:
+        limits = [limit - int(margin * abs(limit)) for limit in items.limits]
+        stacked = [np.stack([costs[g] for costs in items.costs]) for g in range(len(items.sizes))]
+        try:
+            solution = solve_relaxed(list(items.values), stacked, limits)
+        except NothingFitsError:
+            return None
+        shares = np.zeros(items.values.shape)
+        rows = np.arange(len(shares))[:, None]
+        np.add.at(shares, (rows, block.stand_in), np.array(solution.weights))
+        found = to_units(shares, block.sinks)
+        if block.fits(found):
+            return found
+    return None
+
+
+def _certain(block: Block, indices: list[int]) -> Units:
+    picked = block.stand_in[np.arange(len(indices)), indices]
+    return one_hot(picked, block.stand_in.shape[1])

@@ -1,0 +1,161 @@
+"""From a relaxed point to a network.
+
+The paper projects α and β each against the *other, unprojected* block, so that the pair it returns
+need not fit. Here they are projected in turn: α exactly against β*, then β exactly against the α
+that was found. Each has a solution: the point before it fits, and a linear function over a product
+of simplices is least at a vertex. With several budgets a mixture may fit where no vertex does; then
+both blocks are decided together, by one integer program that has a solution whenever any network
+fits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from hardcorenas.search.joint import best_network
+from hardcorenas.search.knapsack.exact import solve_items
+from hardcorenas.search.knapsack.greedy import cheapest_selection, improve
+from hardcorenas.search.knapsack.items import NothingFitsError
+from hardcorenas.search.oracle import best_vertex
+from hardcorenas.search.point import RelaxedPoint, one_hot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hardcorenas.search.knapsack.items import Items
+    from hardcorenas.search.point import Floats
+    from hardcorenas.search.problem import Block, Problem
+    from hardcorenas.space import Architecture
+
+Method = Literal["exact", "greedy", "joint", "argmax", "relaxed"]
+METHODS: tuple[Method, ...] = get_args(Method)
+# What stands for the logarithm of probability 0: worse than any product of real ones.
+_LOG_OF_NOTHING = -1e4
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A network made from a relaxed point.
+
+    Attributes:
+        architecture: The network.
+        method: How it was made; ``"joint"`` where ``"exact"`` or ``"greedy"`` had no solution.
+        costs: What it costs by each budget's table.
+        fits: Whether it keeps every budget; only argmax and relaxed may not.
+        credit: Mean probability that the point gave to what was picked: depths and blocks that run.
+    """
+
+    architecture: Architecture
+    method: Method
+    costs: dict[str, int]
+    fits: bool
+    credit: float
+
+
+def project(problem: Problem, point: RelaxedPoint, method: Method = "exact") -> Projection:
+    """Make a network from a relaxed point that keeps the budgets.
+
+    Args:
+        problem: Space and budgets.
+        point: A feasible point.
+        method: ``"exact"``: most credit, α then β, whole choices. ``"greedy"``: the same by the
+            greedy knapsack. ``"joint"``: the most probable network of all that fit. For comparison,
+            without a promise: ``"argmax"``, and ``"relaxed"``, the paper's two linear programs.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method: expected one of {', '.join(METHODS)}, got {method!r}")
+    match method:
+        case "exact":
+            network = _in_turn(problem, point, _pick_exactly)
+        case "greedy":
+            network = _in_turn(problem, point, _pick_greedily)
+        case "joint":
+            network = None
+        case "argmax":
+            network = problem.architecture(
+                _largest(point.alpha_shares, problem.alpha_block(point)),
+                _largest(point.beta_shares, problem.beta_block(point)),
+            )
+        case "relaxed":
+            network = _paper(problem, point)
+    if network is None:
+        network, method = _most_probable(problem, point), "joint"
+    fits = problem.fits_discrete(network)
+    assert fits or method in ("argmax", "relaxed"), "a projection that promises to fit must fit"
+    return Projection(
+        network, method, problem.costs(network), fits, _credit(problem, point, network)
+    )
+
+
+def _in_turn(
+    problem: Problem, point: RelaxedPoint, pick: Callable[[Items], list[int]]
+) -> Architecture | None:
+    """Project α against β*, then β against the α found; None where a block has no solution."""
+    try:
+        block = problem.alpha_block(point)
+        choices = _picked(block, pick(block.items(point.alpha_shares)))
+        point = RelaxedPoint(one_hot(choices, problem.shape[1]), point.beta)
+        block = problem.beta_block(point)
+        depths = _picked(block, pick(block.items(point.beta_shares)))
+    except NothingFitsError:
+        return None
+    return problem.architecture(choices, depths)
+
+
+def _pick_exactly(items: Items) -> list[int]:
+    if not items.limits:
+        return list(items.values.argmax(1))
+    return list(solve_items(items).indices)
+
+
+def _pick_greedily(items: Items) -> list[int]:
+    if not items.limits:
+        return list(items.values.argmax(1))
+    return improve(items, cheapest_selection(items))
+
+
+def _picked(block: Block, indices: list[int]) -> list[int]:
+    return [int(block.stand_in[g, index]) for g, index in enumerate(indices)]
+
+
+def _largest(shares: Floats, block: Block) -> list[int]:
+    return _picked(block, shares.argmax(1).tolist())
+
+
+def _paper(problem: Problem, point: RelaxedPoint) -> Architecture:
+    """Solve the paper's two linear programs and take the larger share where one is split."""
+    alpha = best_vertex(problem.alpha_block(point), point.alpha_shares)
+    beta = best_vertex(problem.beta_block(point), point.beta_shares)
+    alpha = point.alpha if alpha is None else alpha
+    beta = point.beta if beta is None else beta
+    return problem.architecture(alpha.argmax(1).tolist(), beta.argmax(1).tolist())
+
+
+def _most_probable(problem: Problem, point: RelaxedPoint) -> Architecture:
+    alpha, beta = point.alpha_shares, point.beta_shares
+    rows = {position: g for g, position in enumerate(problem.positions)}
+
+    def log(share: float) -> float:
+        return math.log(share) if share > 0 else _LOG_OF_NOTHING
+
+    network = best_network(
+        problem.space,
+        problem.budgets,
+        lambda s, b, c: log(float(alpha[rows[s, b], c])),
+        lambda s, d: log(float(beta[s, d])),
+    )
+    return problem.lightest if network is None else network
+
+
+def _credit(problem: Problem, point: RelaxedPoint, network: Architecture) -> float:
+    shares = []
+    g = 0
+    for s, (stage, indices) in enumerate(zip(problem.space.stages, network.indices, strict=True)):
+        shares.append(point.beta_shares[s, stage.depths.index(len(indices))])
+        shares += [point.alpha_shares[g + b, c] for b, c in enumerate(indices)]
+        g += stage.max_depth
+    return float(np.mean(shares))

@@ -1,0 +1,90 @@
+"""What searches take and return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from hardcorenas.search.frank_wolfe import Status
+    from hardcorenas.search.point import RelaxedPoint
+    from hardcorenas.search.projection import Projection
+    from hardcorenas.space import Architecture
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """An objective's answer at a point.
+
+    Attributes:
+        value: The loss, to be minimised.
+        alpha: Its gradient by the choices: an array for each block, stage after stage.
+        beta: Its gradient by the depths: an array for each stage.
+    """
+
+    value: float
+    alpha: Sequence[NDArray[np.float64]]
+    beta: Sequence[NDArray[np.float64]]
+
+
+class Objective(Protocol):
+    """What is minimised: a loss with gradients by (α, β), on a fresh sample at every call."""
+
+    def __call__(self, point: RelaxedPoint) -> Evaluation:
+        """Evaluate a point; an architecture is a point that is certain of everything."""
+
+
+@dataclass(frozen=True)
+class TraceStep:
+    """One step of a search.
+
+    Attributes:
+        index: Number of the step, from 0.
+        value: Objective before the step.
+        costs: Expected cost of each additive budget after the step, in its table's unit.
+        slack: What is left of each.
+        gap: Frank-Wolfe gap of the block that was moved; None for methods without one.
+        step_size: How far the step went.
+        block: ``"alpha"``, ``"beta"``, or ``""`` where a step is not of one block.
+    """
+
+    index: int
+    value: float
+    costs: tuple[float, ...]
+    slack: tuple[float, ...]
+    gap: float | None = None
+    step_size: float | None = None
+    block: str = ""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes:
+        architecture: The network.
+        costs: What it costs by each budget's table, in the table's unit.
+        fits: Whether it keeps every budget. Always true but for the soft penalty with argmax.
+        value: The objective at the network.
+        status: Why the search ended.
+        point: The relaxed point before projection; None for methods without one.
+        projection: How the network was made from the point.
+        num_evaluations: How often the objective was called.
+        trace: What happened, step by step.
+    """
+
+    architecture: Architecture
+    costs: dict[str, int]
+    fits: bool
+    value: float
+    status: Status
+    num_evaluations: int
+    point: RelaxedPoint | None = None
+    projection: Projection | None = None
+    gap: float | None = None
+    trace: list[TraceStep] = field(default_factory=list, repr=False)
