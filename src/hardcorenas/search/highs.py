@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+_TOLERANCE = 1e-9
 _SOLVED = highspy.HighsModelStatus.kOptimal
 _NO_SOLUTION = (
     highspy.HighsModelStatus.kInfeasible,
@@ -27,6 +28,10 @@ _NO_SOLUTION = (
 
 class Infeasible(Exception):  # noqa: N818 - a state of a program, turned into an error by callers
     """The program has no solution."""
+
+
+class SolverError(RuntimeError):
+    """HiGHS gave up."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,9 @@ class Program:
     def add_budget(self, costs: Sequence[ArrayLike], limit: float) -> None:
         """Demand Σ costs · shares ≤ limit."""
         row = np.concatenate([np.asarray(group, float) for group in costs])
-        scale = float(np.abs(row).max()) or 1.0
+        # Tolerances are absolute: a limit of about 1 makes them relative to the limit.
+        largest = float(np.abs(row).max()) or 1.0
+        scale = min(largest, max(limit, 1e-9 * largest))
         self._rows.append(row / scale)
         self._uppers.append(limit / scale)
         self._scales.append(scale)
@@ -88,19 +95,30 @@ class Program:
         solver = self._solver(integer=True)
         for option in ("mip_rel_gap", "mip_abs_gap"):
             solver.setOptionValue(option, 0.0)
+        solver.setOptionValue("mip_feasibility_tolerance", 1e-10)
         return [int(group.argmax()) for group in self._run(solver)]
 
     def solve_smooth(self) -> list[NDArray[np.float64]]:
-        """Minimise the sum of squared differences of neighbouring shares instead of any value."""
-        solver = self._solver(smooth=True)
-        return self._run(solver)
+        """Minimise the sum of squared differences of neighbouring shares instead of any value.
 
-    def _solver(self, *, integer: bool = False, smooth: bool = False) -> highspy.Highs:
+        A thin feasible set can defeat the solver at a fine tolerance; then a coarser one is tried.
+        """
+        for tolerance in (_TOLERANCE, 1e-7, 1e-6):
+            try:
+                return self._run(self._solver(smooth=True, tolerance=tolerance))
+            except SolverError:
+                if tolerance == 1e-6:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _solver(
+        self, *, integer: bool = False, smooth: bool = False, tolerance: float = _TOLERANCE
+    ) -> highspy.Highs:
         solver = highspy.Highs()  # type: ignore[no-untyped-call]
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("threads", 1)
-        solver.setOptionValue("primal_feasibility_tolerance", 1e-9)
-        solver.setOptionValue("dual_feasibility_tolerance", 1e-9)
+        solver.setOptionValue("primal_feasibility_tolerance", tolerance)
+        solver.setOptionValue("dual_feasibility_tolerance", tolerance)
         solver.passModel(self._model(integer=integer, smooth=smooth))
         if smooth:
             solver.passHessian(self._differences())
@@ -156,7 +174,7 @@ class Program:
         if status in _NO_SOLUTION:
             raise Infeasible
         if status != _SOLVED:
-            raise RuntimeError(f"HiGHS ended with {solver.modelStatusToString(status)}")
+            raise SolverError(f"HiGHS ended with {solver.modelStatusToString(status)}")
         shares = np.clip(np.asarray(solver.getSolution().col_value), 0.0, 1.0)
         shares[shares < 1e-11] = 0.0
         groups = np.split(shares, np.cumsum(self._sizes)[:-1])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardcorenas.search.highs import Infeasible, Program
+from hardcorenas.search.highs import Infeasible, Program, SolverError
 from hardcorenas.search.point import ONE, RelaxedPoint, point_of, to_units
 
 if TYPE_CHECKING:
@@ -64,12 +64,15 @@ def _smoothest(block: Block, allowed: NDArray[np.bool_], current: Units) -> Unit
     order = _by_cost(block, allowed)
     program = Program([np.zeros(len(entries)) for entries in order])
     for costs, limit in zip(block.costs, block.limits, strict=True):
-        rows = [costs[g, entries].astype(float) for g, entries in enumerate(order)]
-        program.add_budget(rows, float(limit))
+        # Costs above each row's cheapest: the same problem, better conditioned.
+        rows = [costs[g, entries] for g, entries in enumerate(order)]
+        floors = [row.min() for row in rows]
+        above = [(row - floor).astype(float) for row, floor in zip(rows, floors, strict=True)]
+        program.add_budget(above, float(limit - sum(int(floor) for floor in floors)))
     try:
         smooth = program.solve_smooth()
-    except Infeasible:  # feasible by construction, but so tight that the solver's tolerance bites
-        return current
+    except (Infeasible, SolverError):
+        return current  # feasible, but the set is so thin that the solver's tolerance bites
     shares: Floats = np.zeros(allowed.shape)
     for g, (entries, weights) in enumerate(zip(order, smooth, strict=True)):
         shares[g, entries] = weights

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hardcorenas.resources import AdditiveTable, PeakTable
-from hardcorenas.search.highs import Infeasible, Program
+from hardcorenas.search.highs import Infeasible, Program, SolverError
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
     from hardcorenas.resources import Budget
     from hardcorenas.space import SearchSpace
+
+
+# Networks that keep budgets by the solver's tolerance but not exactly are excluded one by one; more
+# than a few lie so close to a limit only where costs differ by a billionth of it.
+MAX_EXCLUSIONS = 100
 
 
 def allowed_choices(space: SearchSpace, budgets: Sequence[Budget]) -> list[list[list[int]]]:
@@ -85,7 +90,7 @@ def best_network(
             program.add_budget([*free, *costs], budget.limit - budget.table.base)
 
     try:
-        while True:
+        for _ in range(MAX_EXCLUSIONS):
             picked = program.solve_integer()
             indices = [depths[s][picked[s]] for s in range(len(depths))]
             stages: list[list[int]] = [[] for _ in depths]
@@ -98,5 +103,6 @@ def best_network(
             if all(budget.fits(network) for budget in budgets):
                 return network
             program.exclude(chosen)  # kept a budget only up to the solver's tolerance
-    except Infeasible:
-        return None
+    except (Infeasible, SolverError):
+        pass
+    return None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hardcorenas.search.highs import SolverError
 from hardcorenas.search.knapsack.items import NothingFitsError
-from hardcorenas.search.knapsack.relaxed import blend_items, solve_relaxed
+from hardcorenas.search.knapsack.relaxed import blend_items, solve_several
 from hardcorenas.search.point import ONE, one_hot, to_units
 
 if TYPE_CHECKING:
@@ -15,9 +17,9 @@ if TYPE_CHECKING:
     from hardcorenas.search.point import Floats, Units
     from hardcorenas.search.problem import Block
 
-# Several budgets go through a solver with tolerances; this share of each limit is kept back so that
-# its vertex, rounded to whole units, still fits exactly.
-_MARGINS = (1e-8, 1e-6, 1e-4)
+# Several budgets go through a solver with tolerances. This share of what each budget leaves above
+# the cheapest rows is held back, so that its vertex, rounded to whole units, still fits exactly.
+_MARGINS = (1e-8, 1e-6, 1e-4, 1e-2)
 
 
 def best_vertex(block: Block, values: Floats) -> Units | None:
@@ -40,6 +42,7 @@ def best_vertex(block: Block, values: Floats) -> Units | None:
 
 
 def _one_budget(block: Block, items: Items) -> Units:
+    """Solve for the first of the budgets."""
     blend = blend_items(items)
     rows = _certain(block, blend.indices)
     if blend.group is not None:
@@ -52,12 +55,18 @@ def _one_budget(block: Block, items: Items) -> Units:
 
 
 def _several_budgets(block: Block, items: Items) -> Units | None:
+    # What is best under one of the budgets and keeps the others is best under all.
+    for costs, limit in zip(items.costs, items.limits, strict=True):
+        rows = _one_budget(block, replace(items, costs=[costs], limits=[limit]))
+        if block.fits(rows):
+            return rows
+    spare = [items.above_floor(k)[1] for k in range(len(items.limits))]
     for margin in _MARGINS:
-        limits = [limit - int(margin * abs(limit)) for limit in items.limits]
-        stacked = [np.stack([costs[g] for costs in items.costs]) for g in range(len(items.sizes))]
+        held_back = [int(margin * float(room)) for room in spare]
+        limits = [limit - held for limit, held in zip(items.limits, held_back, strict=True)]
         try:
-            solution = solve_relaxed(list(items.values), stacked, limits)
-        except NothingFitsError:
+            solution = solve_several(replace(items, limits=limits))
+        except (NothingFitsError, SolverError):
             return None
         shares = np.zeros(items.values.shape)
         rows = np.arange(len(shares))[:, None]

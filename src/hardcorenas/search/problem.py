@@ -50,13 +50,12 @@ class Block:
 
     def items(self, values: Floats) -> Items:
         """Return the knapsack of maximising values; what is not allowed looks like its stand-in."""
-        rows = np.arange(len(values))
         return Items(
             sizes=[values.shape[1]] * len(values),
             values=np.take_along_axis(values, self.stand_in, 1),
             costs=[np.take_along_axis(costs, self.stand_in, 1) for costs in self.costs],
             limits=list(self.limits),
-            numbers=rows,
+            offsets=np.arange(0, values.size, values.shape[1]),
         )
 
     def fits(self, rows: Units) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from hardcorenas.search.joint import best_network
 from hardcorenas.search.knapsack.exact import solve_items
-from hardcorenas.search.knapsack.greedy import cheapest_selection, improve
+from hardcorenas.search.knapsack.greedy import solve_items_greedily
 from hardcorenas.search.knapsack.items import NothingFitsError
 from hardcorenas.search.oracle import best_vertex
 from hardcorenas.search.point import RelaxedPoint, one_hot
@@ -115,7 +115,7 @@ def _pick_exactly(items: Items) -> list[int]:
 def _pick_greedily(items: Items) -> list[int]:
     if not items.limits:
         return list(items.values.argmax(1))
-    return improve(items, cheapest_selection(items))
+    return solve_items_greedily(items)
 
 
 def _picked(block: Block, indices: list[int]) -> list[int]:

@@ -1,9 +1,11 @@
 """The knapsack with whole items, solved to optimality; whole-number costs without tolerance.
 
-One budget: dynamic programming over undominated partial selections, cut down by the bound that the
-relaxed problem's multiplier λ gives. A partial selection of value v and cost t can reach at most
-v + λ(T − t) + Σ max_j (p_gj − λ t_gj), summed over the groups that are left; those that cannot beat
-the best known selection are dropped, and few survive. Several budgets: integer programming.
+Dynamic programming over partial selections, cut down by the bound that the relaxed problem's
+multipliers λ give. A partial selection of value v and costs t_k can reach at most
+v + Σ_k λ_k (T_k − t_k) + Σ max_j (p_gj − Σ_k λ_k t_kgj), the last sum over the groups left over;
+those that cannot beat the best known selection are dropped, those dominated by a cheaper and
+better one too, and few survive. With several budgets an integer program is asked first; it keeps
+budgets only up to a tolerance, so that its answer counts only if it fits exactly.
 """
 
 from __future__ import annotations
@@ -13,19 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardcorenas.search.knapsack.greedy import improve, pick_by_program
-from hardcorenas.search.knapsack.items import Items, Number
-from hardcorenas.search.knapsack.relaxed import blend_items
+from hardcorenas.search.highs import Infeasible, SolverError
+from hardcorenas.search.knapsack.greedy import cheapest_selection, improve
+from hardcorenas.search.knapsack.items import Items, NothingFitsError, Number
+from hardcorenas.search.knapsack.relaxed import blend_items, program_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-# Undominated partial selections kept at most. Only knapsacks whose values are nearly proportional
-# to their costs (subset-sum problems) come near; they are thinned and no longer surely optimal.
+# Partial selections kept at most. With one budget only values nearly proportional to costs (subset
+# sum) come near; beyond it the selection still fits but is no longer surely the best.
 MAX_STATES = 2**15
-_INT64_SAFE = 2**62
+_NUM_RIVALS = 128
 
 
 @dataclass(frozen=True)
@@ -64,88 +67,141 @@ def solve_exact(
 
 def solve_items(items: Items) -> ExactSolution:
     """Solve a knapsack that has been read; see `solve_exact`."""
-    if len(items.limits) > 1:
-        indices = pick_by_program(items, items.values)
+    if len(items.limits) == 1:
+        blend = blend_items(items)  # raises where nothing fits
+        return _Search(items, improve(items, blend.indices), [blend.multiplier]).run()
+    indices = _by_program(items)
+    if indices is not None:
         return ExactSolution(tuple(indices), items.value(indices), optimal=True)
-    return _Search(items).run()
+    start = cheapest_selection(items)
+    multipliers = list(_multipliers(items))
+    return _Search(items, start and improve(items, start), multipliers).run()
+
+
+def _by_program(items: Items) -> list[int] | None:
+    """Return the integer program's selection, or None where it exceeds a budget after all."""
+    try:
+        indices = program_of(items, items.values).solve_integer()
+    except Infeasible:
+        raise NothingFitsError("no selection keeps the budgets together") from None
+    except SolverError:
+        return None
+    return indices if items.fits(indices) else None
+
+
+def _multipliers(items: Items) -> tuple[float, ...]:
+    """Return some multipliers that bound well; any that are not negative bound."""
+    try:
+        return program_of(items, items.values).solve().multipliers
+    except (Infeasible, SolverError):
+        return (0.0,) * len(items.limits)
 
 
 class _Search:
-    """One run of the dynamic program for one budget."""
+    """One run of the dynamic program.
 
-    def __init__(self, items: Items) -> None:
-        blend = blend_items(items)  # raises where nothing fits
+    Args:
+        items: The knapsack.
+        best: A selection that fits, or None if none is known.
+        multipliers: One for each budget, not negative.
+    """
+
+    def __init__(self, items: Items, best: list[int] | None, multipliers: list[float]) -> None:
         self.items = items
-        self.best = improve(items, blend.indices)
-        self.best_value = items.value(self.best)
+        self.best = best
+        self.best_value = -np.inf if best is None else items.value(best)
         self.optimal = True
-        # Costs above each group's cheapest: small, non-negative, and with a limit to match.
-        floors = [min(row) for row in items.cost_lists[0]]
-        self.limit = items.limits[0] - sum(floors)
-        self.costs = _above(items, floors, self.limit)
-        self.multiplier = blend.multiplier
-        scores = items.values - self.multiplier * self.costs.astype(float)
+        self.multipliers = multipliers
+        # Budgets × groups × items: costs above each group's cheapest, and limits to match.
+        above = [items.above_floor(k) for k in range(len(items.limits))]
+        self.costs = [costs for costs, _ in above]
+        self.limits = [limit for _, limit in above]
+        scores = items.values - self._priced(self.costs)
         self.tops = scores.max(1)
         self.tolerance = 1e-13 * len(scores) * float(np.abs(items.values).max())
-        bound = self.tops.sum() + self.multiplier * float(self.limit)
-        # An item that alone pulls the bound below the best known value is in no better selection.
+        bound = self.tops.sum() + sum(
+            weight * float(limit) for weight, limit in zip(multipliers, self.limits, strict=True)
+        )
+        # An item that alone breaks a budget, or pulls the bound below the best known value, is in
+        # no better selection.
         promising = bound - (self.tops[:, None] - scores) > self.best_value + self.tolerance
+        for costs, limit in zip(self.costs, self.limits, strict=True):
+            promising &= (costs <= limit).astype(bool)
         self.kept = [np.flatnonzero(row) for row in items.trim(promising)]
 
     def run(self) -> ExactSolution:
         if all(len(kept) for kept in self.kept):
             self._sweep()
+        if self.best is None:
+            raise NothingFitsError("no selection keeps the budgets together")
         return ExactSolution(tuple(self.best), self.best_value, self.optimal)
+
+    def _priced(self, costs: list[NDArray[Any]]) -> NDArray[np.float64]:
+        """Return Σ_k λ_k · costs_k."""
+        return np.asarray(
+            sum(
+                weight * amount.astype(float)
+                for weight, amount in zip(self.multipliers, costs, strict=True)
+            )
+        )
 
     def _sweep(self) -> None:
         """Extend partial selections group by group, groups with few items left first."""
         order = sorted(range(len(self.kept)), key=lambda g: len(self.kept[g]))
         ahead = self.tops.sum()
-        costs = self.costs[:1, 0] * 0
+        costs = [table[:1, 0] * 0 for table in self.costs]
         values = np.zeros(1)
         trail: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
         for g in order:
             ahead -= self.tops[g]
             kept = self.kept[g]
-            all_costs = (costs[:, None] + self.costs[g][kept][None, :]).ravel()
-            all_values = (values[:, None] + self.items.values[g][kept][None, :]).ravel()
-            reach = all_values + self.multiplier * (self.limit - all_costs).astype(float) + ahead
-            alive = np.flatnonzero(
-                (all_costs <= self.limit) & (reach > self.best_value + self.tolerance)
-            )
-            alive = alive[_undominated(all_costs[alive], all_values[alive])]
+            costs = [
+                (spent[:, None] + table[g][kept][None, :]).ravel()
+                for spent, table in zip(costs, self.costs, strict=True)
+            ]
+            values = (values[:, None] + self.items.values[g][kept][None, :]).ravel()
+            left = [limit - spent for limit, spent in zip(self.limits, costs, strict=True)]
+            reach = values + self._priced(left) + ahead
+            fits = np.logical_and.reduce([(room >= 0).astype(bool) for room in left])
+            alive = np.flatnonzero(fits & (reach > self.best_value + self.tolerance))
+            if not len(alive):
+                return  # nothing better than what is known
+            alive = alive[_undominated([spent[alive] for spent in costs], values[alive])]
             if len(alive) > MAX_STATES:
                 alive = alive[:: len(alive) // MAX_STATES + 1]
                 self.optimal = False
-            if not len(alive):
-                return  # nothing better than what is known
-            costs, values = all_costs[alive], all_values[alive]
+            costs, values = [spent[alive] for spent in costs], values[alive]
             trail.append((alive // len(kept), kept[alive % len(kept)]))
         state = int(values.argmax())
         if values[state] <= self.best_value:
             return
+        self.best = [0] * len(order)
         for g, (parents, picked) in zip(reversed(order), reversed(trail), strict=True):
             self.best[g] = int(picked[state])
             state = int(parents[state])
         self.best_value = self.items.value(self.best)
 
 
-def _undominated(costs: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return, by rising cost, the positions that are worth more than everything cheaper."""
-    order = np.lexsort((-values, costs))
-    ranked = values[order]
-    before = np.concatenate([[-np.inf], np.maximum.accumulate(ranked)[:-1]])
-    return order[ranked > before]
+def _undominated(costs: list[NDArray[Any]], values: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return positions, by rising first cost, without those that another matches or beats.
 
-
-def _above(items: Items, floors: list[Number], limit: Number) -> NDArray[Any]:
-    """Return costs above the floors, as 64-bit numbers where sums up to the limit are safe."""
-    rows = [
-        [cost - floor for cost in row]
-        for row, floor in zip(items.cost_lists[0], floors, strict=True)
-    ]
-    whole = not isinstance(limit, float) and items.costs[0].dtype.kind != "f"
-    if not whole:
-        return np.array(rows, float)
-    safe = max(limit, *map(max, rows)) * 2 < _INT64_SAFE
-    return np.array(rows, np.int64 if safe else object)
+    With one budget none that is dominated is left. With several each is compared with a number of
+    strong rivals only: the rest does no harm.
+    """
+    order = np.lexsort((-values, *reversed(costs)))
+    if len(costs) == 1:
+        ranked = values[order]
+        before = np.concatenate([[-np.inf], np.maximum.accumulate(ranked)[:-1]])
+        return order[ranked > before]
+    burden = sum(spent.astype(float) / max(float(spent.max()), 1.0) for spent in costs)
+    rivals = np.argsort(burden - values / max(float(np.abs(values).max()), 1e-300))[:_NUM_RIVALS]
+    beaten = np.zeros(len(values), bool)
+    for rival in rivals:
+        matched = values <= values[rival]
+        for spent in costs:
+            matched &= (spent >= spent[rival]).astype(bool)
+        matched[rival] = False
+        # Of two equals one must stay: a rival that is itself beaten beats nobody.
+        if not beaten[rival]:
+            beaten |= matched
+    return order[~beaten[order]]

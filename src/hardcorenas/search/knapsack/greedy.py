@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardcorenas.search.highs import Infeasible, Program
 from hardcorenas.search.knapsack.items import Items, NothingFitsError, Number
 
 if TYPE_CHECKING:
@@ -30,22 +30,29 @@ def solve_greedy(
     Raises:
         NothingFitsError: No selection keeps the budgets.
     """
-    items = Items.read(values, costs, budget)
-    return tuple(improve(items, cheapest_selection(items)))
+    return tuple(solve_items_greedily(Items.read(values, costs, budget)))
 
 
-def cheapest_selection(items: Items) -> list[int]:
-    """Return a selection that fits: the cheapest items, or with several budgets some that fit."""
-    burden = _burden(items)
-    indices = [int(index) for index in burden.argmin(1)]
-    if len(items.limits) > 1 and not items.fits(indices):
-        indices = pick_by_program(items, -burden)
-    if not items.fits(indices):
-        excess = items.cost(indices) - items.limits[0]
-        raise NothingFitsError(
-            f"the cheapest items exceed the budget {items.limits[0]} by {excess}"
-        )
-    return indices
+def solve_items_greedily(items: Items) -> list[int]:
+    """Solve a knapsack that has been read; see `solve_greedy`."""
+    start = cheapest_selection(items)
+    if start is None and len(items.limits) > 1:
+        from hardcorenas.search.knapsack.exact import solve_items
+
+        # Something else than the cheapest may fit: the lightest selection of all that do.
+        start = list(solve_items(replace(items, values=-_burden(items))).indices)
+    if start is None:
+        raise NothingFitsError(f"the cheapest items exceed the budget {items.limits[0]}")
+    return improve(items, start)
+
+
+def cheapest_selection(items: Items) -> list[int] | None:
+    """Return each group's cheapest items, by their share of the budgets; None if they do not fit.
+
+    For one budget, None means that nothing fits.
+    """
+    indices = [int(index) for index in _burden(items).argmin(1)]
+    return indices if items.fits(indices) else None
 
 
 def improve(items: Items, indices: list[int]) -> list[int]:
@@ -72,25 +79,6 @@ def improve(items: Items, indices: list[int]) -> list[int]:
                 break
         else:
             return indices
-
-
-def pick_by_program(items: Items, values: NDArray[np.float64]) -> list[int]:
-    """Return the selection of largest value that keeps the budgets, by integer programming.
-
-    HiGHS keeps budgets up to a tolerance; selections that exceed one by whole numbers are excluded
-    and the program is solved again, so that what is returned fits exactly.
-    """
-    program = Program(items.trim(values))
-    for rows, limit in zip(items.costs, items.limits, strict=True):
-        program.add_budget(items.trim(rows), limit)
-    try:
-        while True:
-            indices = program.solve_integer()
-            if items.fits(indices):
-                return indices
-            program.exclude(dict(enumerate(indices)))
-    except Infeasible:
-        raise NothingFitsError("no selection keeps the budgets together") from None
 
 
 def _burden(items: Items) -> NDArray[np.float64]:

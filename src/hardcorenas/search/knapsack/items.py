@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 Number = int | float
+_SEQUENCES = (list, tuple, np.ndarray)
+_INT64_SAFE = 2**62
 
 
 class NothingFitsError(ValueError):
@@ -33,14 +34,14 @@ class Items:
         costs: For each budget, costs, groups × items: 64-bit integers or floats, or Python integers
             where sums could overflow.
         limits: For each budget, its limit.
-        numbers: The groups' numbers, to pick one item from each row.
+        offsets: Where each group begins in the flattened rectangle, to pick one item from each.
     """
 
     sizes: list[int]
     values: NDArray[np.float64]
     costs: list[NDArray[Any]]
     limits: list[Number]
-    numbers: NDArray[np.intp]
+    offsets: NDArray[np.intp]
 
     @classmethod
     def read(
@@ -57,7 +58,7 @@ class Items:
                 budget.
             budget: A number, or a sequence with one for each row of costs.
         """
-        several = isinstance(budget, list | tuple | np.ndarray)
+        several = isinstance(budget, _SEQUENCES)
         limits = [_number(limit) for limit in (budget if several else [budget])]  # type: ignore[union-attr]
         sizes = list(map(len, values))  # type: ignore[arg-type]
         if not sizes or not all(sizes) or len(costs) != len(sizes):
@@ -66,7 +67,7 @@ class Items:
                 f"got {len(costs)} and {len(sizes)}"
             )
         value_rows = _rectangle(values, sizes).astype(np.float64, copy=False)
-        if not math.isfinite(value_rows.sum()) and not np.isfinite(value_rows).all():
+        if not np.isfinite(value_rows).all():
             raise ValueError("values must be finite numbers")
         if several:
             tables = [np.asarray(group) for group in costs]
@@ -75,7 +76,8 @@ class Items:
             cost_rows = [_costs([table[k] for table in tables], sizes) for k in range(len(limits))]
         else:
             cost_rows = [_costs(costs, sizes)]
-        return cls(sizes, value_rows, cost_rows, limits, np.arange(len(sizes)))
+        offsets = np.arange(0, value_rows.size, value_rows.shape[1])
+        return cls(sizes, value_rows, cost_rows, limits, offsets)
 
     @cached_property
     def cost_lists(self) -> list[list[list[Number]]]:
@@ -92,11 +94,25 @@ class Items:
 
     def value(self, indices: Sequence[int]) -> float:
         """Return a selection's value."""
-        return float(self.values[self.numbers, indices].sum())
+        return float(self.values.take(self.offsets + indices).sum())
+
+    def above_floor(self, budget: int = 0) -> tuple[NDArray[Any], Number]:
+        """Return costs above each group's cheapest, and the limit above all of these together.
+
+        One item of each group is picked, so the problem is the same; its numbers are smaller.
+        """
+        rows = self.cost_lists[budget]
+        floors = [min(row) for row in rows]
+        limit = self.limits[budget] - sum(floors)
+        above = [[c - floor for c in row] for row, floor in zip(rows, floors, strict=True)]
+        if isinstance(limit, float) or self.costs[budget].dtype.kind == "f":
+            return np.array(above, float), limit
+        safe = max(limit, *map(max, above)) * 2 < _INT64_SAFE
+        return np.array(above, np.int64 if safe else object), limit
 
     def trim(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
         """Return the rows of a rectangle without their copies."""
-        if min(self.sizes) == rows.shape[1]:
+        if len(set(self.sizes)) == 1:
             return list(rows)
         return [row[:size] for row, size in zip(rows, self.sizes, strict=True)]
 
@@ -108,7 +124,7 @@ def _rectangle(groups: Sequence[ArrayLike], sizes: list[int]) -> NDArray[Any]:
     if flat.ndim != 1:
         raise ValueError("each group's values and costs must be 1-D")
     width = max(sizes)
-    if min(sizes) == width:
+    if flat.size == width * len(sizes):
         return flat.reshape(len(sizes), width)
     starts = np.cumsum([0, *sizes[:-1]])[:, None]
     columns = np.arange(width)[None, :]
@@ -132,7 +148,7 @@ def _costs(groups: Sequence[ArrayLike], sizes: list[int]) -> NDArray[Any]:
 def _number(value: Any) -> Number:
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, Number):
         raise ValueError(f"a budget must be a number, got {value!r}")
     if isinstance(value, float) and not np.isfinite(value):
         raise ValueError(f"a budget must be finite, got {value!r}")

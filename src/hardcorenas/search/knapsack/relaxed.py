@@ -70,15 +70,16 @@ def solve_relaxed(
     """
     items = Items.read(values, costs, budget)
     if len(items.limits) > 1:
-        return _solve_several(items)
+        return solve_several(items)
     blend = blend_items(items)
-    shares = np.zeros(items.values.shape)
-    shares[items.numbers, blend.indices] = 1.0
+    flat = np.zeros(items.values.size)
+    flat[items.offsets + blend.indices] = 1.0
+    shares = flat.reshape(items.values.shape)
     if blend.group is not None:
         share = blend.slack / blend.step
         shares[blend.group, blend.indices[blend.group]] = 1.0 - share
         shares[blend.group, blend.upper] = share
-    value = float(np.vdot(items.values, shares))
+    value = float(items.values.ravel().dot(flat))
     return RelaxedSolution(items.trim(shares), blend.multiplier, value)
 
 
@@ -87,21 +88,19 @@ def blend_items(items: Items) -> Blend:
     limit = items.limits[0]
     costs = items.costs[0]
     lower, upper, multiplier = bracket(
-        items.values, costs.astype(np.float64, copy=False), float(limit)
+        items.values, costs.astype(np.float64, copy=False), float(limit), items.offsets
     )
-    spent = sum(costs[items.numbers, lower].tolist())
+    spent = sum(costs.take(items.offsets + lower).tolist())
     if spent <= limit:
         return assemble(lower.tolist(), upper.tolist(), limit - spent, costs.item, multiplier)
-    # Floats misjudged a sum by a rounding error, or nothing fits: the cheapest items decide.
-    indices = costs.argmin(1)
-    slack = limit - sum(costs[items.numbers, indices].tolist())
-    if slack < 0:
-        raise NothingFitsError(f"the cheapest items exceed the budget {limit} by {-slack}")
-    return Blend(indices.tolist(), None, 0, slack, 0, multiplier)
+    return _retreat(costs, lower.tolist(), spent - limit, multiplier)
 
 
 def bracket(
-    values: NDArray[np.float64], costs: NDArray[np.float64], limit: float
+    values: NDArray[np.float64],
+    costs: NDArray[np.float64],
+    limit: float,
+    offsets: NDArray[np.intp],
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], float]:
     """Find the multiplier λ* and two selections optimal for it, one on each side of the budget.
 
@@ -115,17 +114,16 @@ def bracket(
         values: Groups × items.
         costs: Groups × items.
         limit: The budget.
+        offsets: Where each group begins in the flattened arrays.
 
     Returns:
         The selection that fits, the one that does not (the same one if the budget does not
         bind), and λ*.
     """
-    offsets = np.arange(0, values.size, values.shape[1])
-    flat_values, flat_costs = values.ravel(), costs.ravel()
 
     def totals(picked: NDArray[np.intp]) -> tuple[float, float]:
         flat = picked + offsets
-        return sum(flat_costs.take(flat).tolist()), sum(flat_values.take(flat).tolist())
+        return sum(costs.take(flat).tolist()), sum(values.take(flat).tolist())
 
     upper = values.argmax(1)
     upper_cost, upper_value = totals(upper)
@@ -134,9 +132,12 @@ def bracket(
     lower = costs.argmin(1)
     lower_cost, lower_value = totals(lower)
     multiplier = 0.0
+    scores = np.empty_like(values)
     while upper_cost > lower_cost:
         multiplier = max(0.0, (upper_value - lower_value) / (upper_cost - lower_cost))
-        picked = (values - multiplier * costs).argmax(1)
+        np.multiply(costs, -multiplier, scores)
+        scores += values
+        picked = scores.argmax(1)
         cost, value = totals(picked)
         if cost <= limit and (cost, value) > (lower_cost, lower_value):
             lower, lower_cost, lower_value = picked, cost, value
@@ -147,7 +148,7 @@ def bracket(
     if not 1e-200 < multiplier < 1e200:
         scale = float(np.abs(values).max())
         if 0 < scale < 1e-100 or scale > 1e100:  # solve again where products keep their digits
-            lower, upper, multiplier = bracket(values / scale, costs, limit)
+            lower, upper, multiplier = bracket(values / scale, costs, limit, offsets)
             return lower, upper, multiplier * scale
     return lower, upper, multiplier
 
@@ -185,13 +186,41 @@ def assemble(
     return Blend(indices, None, 0, slack, 0, multiplier)
 
 
-def _solve_several(items: Items) -> RelaxedSolution:
-    program = Program(items.trim(items.values))
-    for rows, limit in zip(items.costs, items.limits, strict=True):
-        program.add_budget(items.trim(rows), limit)
+def _retreat(costs: NDArray[Any], picked: list[int], excess: Number, multiplier: float) -> Blend:
+    """Mend a selection that floats judged to fit but that exceeds the budget by a rounding error.
+
+    The group with the most to give back is blended with its cheapest item, just as far as needed.
+    Where nothing fits, that shows here: all groups together cannot give back the excess.
+    """
+    indices, cheapest = list(picked), costs.argmin(1).tolist()
+    steps = [
+        costs.item(g, j) - costs.item(g, low)
+        for g, (j, low) in enumerate(zip(picked, cheapest, strict=True))
+    ]
+    for g in sorted(range(len(steps)), key=steps.__getitem__, reverse=True):
+        indices[g] = cheapest[g]
+        excess -= steps[g]
+        if excess <= 0:
+            blended = g if excess < 0 else None
+            return Blend(indices, blended, picked[g], -excess, steps[g], multiplier)
+    raise NothingFitsError(f"the cheapest items exceed the budget by {excess}")
+
+
+def solve_several(items: Items) -> RelaxedSolution:
+    """Solve the relaxed knapsack of several budgets by the simplex method; see `solve_relaxed`."""
+    program = program_of(items, items.values)
     try:
         solution = program.solve()
     except Infeasible:
         raise NothingFitsError("no mixture of items keeps the budgets together") from None
     value = sum(float(p[: len(u)] @ u) for p, u in zip(items.values, solution.weights, strict=True))
     return RelaxedSolution(solution.weights, solution.multipliers, value)
+
+
+def program_of(items: Items, values: NDArray[np.float64]) -> Program:
+    """Return the knapsack as a program for HiGHS, with these values."""
+    program = Program(items.trim(values))
+    for k in range(len(items.limits)):
+        costs, limit = items.above_floor(k)
+        program.add_budget(items.trim(costs), float(limit))
+    return program

@@ -1,0 +1,178 @@
+"""How long the mathematics takes, against general solvers, measured in turns in one run.
+
+At the paper's size: 20 groups of 12 choices (α) and 5 groups of 3 depths (β). On every random
+problem each solver in turn is called a few times and its median taken; a row is the median of that
+over all problems. Run: make bench
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import defaultdict
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import highspy
+import numpy as np
+from scipy.optimize import linprog
+
+import hardcorenas as hc
+from hardcorenas.resources import Budget
+from hardcorenas.search.bcsfw import search_bcsfw
+from hardcorenas.search.initial import balanced_point
+from hardcorenas.search.knapsack import solve_exact, solve_relaxed
+from hardcorenas.search.problem import Problem
+from hardcorenas.search.projection import METHODS, project
+from hardcorenas.search.result import Evaluation
+from hardcorenas.search.synthetic import AdditiveUtility
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hardcorenas.search.point import RelaxedPoint
+    from hardcorenas.search.result import Objective
+
+NUM_PROBLEMS = 100
+NUM_CALLS = 15
+T = TypeVar("T")
+
+
+class Knapsack:
+    """A random problem with one budget, and its matrices ready for general solvers."""
+
+    def __init__(self, rng: np.random.Generator, num_groups: int, num_items: int) -> None:
+        self.values = [rng.standard_normal(num_items) for _ in range(num_groups)]
+        self.costs = [rng.integers(1, 10**7, num_items) for _ in range(num_groups)]
+        low, high = (sum(int(f(c)) for c in self.costs) for f in (np.min, np.max))
+        self.budget = int(low + rng.uniform(0.1, 0.6) * (high - low))
+        self.objective = -np.concatenate(self.values)
+        self.cost_row = np.concatenate(self.costs).astype(float)[None, :]
+        self.sums = np.kron(np.eye(num_groups), np.ones(num_items))
+        self.model = self._highs_model()
+
+    def by_linprog(self) -> float:
+        """Solve by scipy."""
+        solved = linprog(
+            self.objective,
+            A_ub=self.cost_row,
+            b_ub=[self.budget],
+            A_eq=self.sums,
+            b_eq=np.ones(len(self.sums)),
+            method="highs",
+        )
+        return -float(solved.fun)
+
+    def by_highs(self) -> float:
+        """Solve by HiGHS called directly, its model already built."""
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        solver.passModel(self.model)
+        solver.run()
+        return -float(solver.getInfo().objective_function_value)
+
+    def by_ours(self) -> float:
+        """Solve by the oracle."""
+        return solve_relaxed(self.values, self.costs, self.budget).value
+
+    def _highs_model(self) -> highspy.HighsLp:
+        rows = np.vstack([self.sums, self.cost_row / self.budget])
+        columns, lines = np.nonzero(rows.T)
+        size, groups = rows.shape[1], len(self.sums)
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = size, len(rows)
+        model.col_cost_ = self.objective
+        model.col_lower_, model.col_upper_ = np.zeros(size), np.ones(size)
+        model.row_lower_ = np.r_[np.ones(groups), -highspy.kHighsInf]
+        model.row_upper_ = np.ones(groups + 1)
+        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_ = np.searchsorted(columns, np.arange(size + 1))
+        model.a_matrix_.index_ = lines
+        model.a_matrix_.value_ = rows[lines, columns]
+        return model
+
+
+def timed(function: Callable[[], T], num_calls: int = 1) -> tuple[float, T]:
+    """Return the median of milliseconds over some calls, and the last call's result."""
+    taken = []
+    for _ in range(num_calls):
+        start = time.perf_counter()
+        result = function()
+        taken.append(1e3 * (time.perf_counter() - start))
+    return statistics.median(taken), result
+
+
+def bench_oracle(num_groups: int, num_items: int) -> None:
+    """Compare the oracle with general solvers."""
+    rng = np.random.default_rng(0)
+    taken = defaultdict(list)
+    for _ in range(NUM_PROBLEMS):
+        problem = Knapsack(rng, num_groups, num_items)
+        found = {}
+        for name in ("by_linprog", "by_highs", "by_ours"):
+            milliseconds, found[name] = timed(getattr(problem, name), NUM_CALLS)
+            taken[name].append(milliseconds)
+        assert np.allclose(list(found.values()), found["by_linprog"], rtol=1e-6)
+        exact = partial(solve_exact, problem.values, problem.costs, problem.budget)
+        taken["exact"].append(timed(exact, NUM_CALLS)[0])
+    median = {name: statistics.median(times) for name, times in taken.items()}
+    print(f"\n{num_groups} groups of {num_items}, one budget; median of {NUM_PROBLEMS} problems")
+    names = {
+        "by_linprog": 'scipy.optimize.linprog(method="highs")',
+        "by_highs": "HiGHS called directly",
+        "by_ours": "solve_relaxed",
+    }
+    for key, name in names.items():
+        ratio = median[key] / median["by_ours"]
+        print(f"  {name:40s} {median[key]:8.3f} ms   {ratio:5.1f} × solve_relaxed")
+    print(f"  {'solve_exact (whole items)':40s} {median['exact']:8.3f} ms")
+
+
+def bench_search() -> None:
+    """Time initial point, a whole search with a free gradient, and every projection."""
+    space = hc.SearchSpace.preset("mobile")
+    macs, params = (hc.count(space, resource) for resource in ("macs", "params"))
+    utility = AdditiveUtility(space, seed=0)
+    fixed = utility(balanced_point(Problem(space, [])))
+    rng = np.random.default_rng(0)
+    noise = [
+        Evaluation(
+            0.0,
+            [row + rng.normal(0, 0.1, len(row)) for row in fixed.alpha],
+            [row + rng.normal(0, 0.1, len(row)) for row in fixed.beta],
+        )
+        for _ in range(50)
+    ]
+
+    def free_gradient(_point: RelaxedPoint) -> Evaluation:
+        return noise[rng.integers(len(noise))]
+
+    for budgets in ([Budget(macs, "300M")], [Budget(macs, "300M"), Budget(params, "5M")]):
+        bench_problem(Problem(space, budgets), free_gradient)
+
+
+def bench_problem(problem: Problem, objective: Objective) -> None:
+    """Time the parts of one search."""
+    print(f"\n{problem.space.name}, {', '.join(map(str, problem.budgets))}")
+    initial, start = timed(lambda: balanced_point(problem))
+    print(f"  balanced initial point                   {initial:8.1f} ms")
+    whole, result = timed(
+        lambda: search_bcsfw(problem, objective, num_evaluations=1002, start=start)
+    )
+    print(f"  1,000 steps with a free gradient         {whole:8.1f} ms")
+    point = result.point
+    assert point is not None
+    for method in METHODS:
+        milliseconds, _ = timed(partial(project, problem, point, method), 20)
+        print(f"  projection, {method:28s} {milliseconds:8.2f} ms")
+
+
+def main() -> None:
+    """Print all tables."""
+    bench_oracle(20, 12)
+    bench_oracle(5, 3)
+    bench_search()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The opponents: same interface, same number of evaluations, hard feasibility where promised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hardcorenas as hc
+import stress
+from hardcorenas.resources import Budget
+from hardcorenas.search import discrete
+from hardcorenas.search.baselines import search_evolution, search_penalty, search_random
+from hardcorenas.search.problem import Problem
+from hardcorenas.search.synthetic import AdditiveUtility
+
+SPACE = hc.SearchSpace.preset("rgb32")
+MACS, PARAMS = hc.count(SPACE, "macs"), hc.count(SPACE, "params")
+PROBLEM = Problem(SPACE, [Budget(MACS, "55%"), Budget(PARAMS, "50%")])
+
+
+@pytest.mark.parametrize("search", [search_random, search_evolution, search_penalty])
+@pytest.mark.parametrize("number", [1, 7, 130])
+def test_the_number_of_evaluations_is_kept(search, number):
+    calls = []
+    objective = AdditiveUtility(SPACE, seed=0)
+
+    def counted(point):
+        calls.append(point)
+        return objective(point)
+
+    result = search(PROBLEM, counted, num_evaluations=number)
+    assert len(calls) == result.num_evaluations == number
+    assert result.costs == PROBLEM.costs(result.architecture)
+    assert result.fits == PROBLEM.fits_discrete(result.architecture)
+    with pytest.raises(ValueError, match="num_evaluations"):
+        search(PROBLEM, counted, num_evaluations=0)
+
+
+@pytest.mark.parametrize("search", [search_random, search_evolution])
+@pytest.mark.parametrize("seed", range(30))
+def test_hard_feasibility_on_random_problems(search, seed):
+    problem = stress.random_problem(np.random.default_rng(seed))
+    objective = stress.RandomGradient(problem, np.random.default_rng(0))
+    result = search(problem, objective, num_evaluations=60, seed=seed)
+    assert not stress.network_exceeds(problem, result.architecture)
+
+
+def test_a_budget_at_the_exact_minimum_ends():
+    problem = Problem(SPACE, [Budget(MACS, MACS.cheapest_cost)])
+    for search in (search_random, search_evolution):
+        result = search(problem, AdditiveUtility(SPACE, seed=0), num_evaluations=60)
+        assert result.architecture == SPACE.lightest
+
+
+def test_evolution_beats_chance():
+    objective = AdditiveUtility(SPACE, seed=4)
+    chance = search_random(PROBLEM, objective, num_evaluations=600, seed=0)
+    bred = search_evolution(PROBLEM, objective, num_evaluations=600, seed=0)
+    assert objective.loss(bred.architecture) < objective.loss(chance.architecture)
+
+
+def test_the_soft_penalty_misses_in_both_directions():
+    problem = Problem(SPACE, [Budget(MACS, "55%")])
+    objective = AdditiveUtility(SPACE, seed=4)
+    costs = {}
+    for weight in (0.0, 1.0, 1e3):
+        result = search_penalty(problem, objective, num_evaluations=300, weight=weight)
+        costs[weight] = result.costs["macs"]
+        assert len(result.trace) == 299
+    assert costs[0.0] > problem.budgets[0].limit  # no weight: as if there were no budget
+    assert costs[1e3] < costs[0.0]
+
+
+def test_seeds():
+    objective = AdditiveUtility(SPACE, seed=0)
+    for search in (search_random, search_evolution):
+        first, again, other = (
+            search(PROBLEM, objective, num_evaluations=80, seed=s) for s in (1, 1, 2)
+        )
+        assert first.trace == again.trace
+        assert first.trace != other.trace
+
+
+def test_neighbours_differ_in_one_thing():
+    network = SPACE.sample(np.random.default_rng(0))
+    near = list(discrete.neighbours(network))
+    assert len(near) == len(set(near)) == 11 * sum(network.depths) + 2 * 3
+    assert network not in near
+
+
+def test_changes_always_fit():
+    rng = np.random.default_rng(0)
+    first, second = (discrete.sample_fitting(PROBLEM, rng) for _ in range(2))
+    for _ in range(50):
+        first = discrete.mutate(PROBLEM, first, 0.3, rng)
+        second = discrete.cross(PROBLEM, first, second, rng)
+        assert PROBLEM.fits_discrete(first)
+        assert PROBLEM.fits_discrete(second)
