@@ -93,7 +93,8 @@ def test_depth_comes_first():
     assert point.alpha_shares.max() > 0.15
 
 
-@pytest.mark.parametrize("seed", range(150))
+# The last two leave the quadratic solver a set so thin that it cycles; it has to give up in time.
+@pytest.mark.parametrize("seed", [*range(150), 22318, 22813])
 def test_random_problems_start_feasible(seed):
     problem = random_problem(np.random.default_rng(seed))
     for point in (balanced_point(problem), lightest_point(problem)):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _TOLERANCE = 1e-9
+_QP_ITERATIONS = 3000  # programs of the paper's size take a few hundred
 _SOLVED = highspy.HighsModelStatus.kOptimal
 _NO_SOLUTION = (
     highspy.HighsModelStatus.kInfeasible,
@@ -101,7 +102,8 @@ class Program:
     def solve_smooth(self) -> list[NDArray[np.float64]]:
         """Minimise the sum of squared differences of neighbouring shares instead of any value.
 
-        A thin feasible set can defeat the solver at a fine tolerance; then a coarser one is tried.
+        A thin feasible set can defeat the solver at a fine tolerance, or make it cycle; then a
+        coarser tolerance is tried.
         """
         for tolerance in (_TOLERANCE, 1e-7, 1e-6):
             try:
@@ -122,6 +124,7 @@ class Program:
         solver.passModel(self._model(integer=integer, smooth=smooth))
         if smooth:
             solver.passHessian(self._differences())
+            solver.setOptionValue("qp_iteration_limit", _QP_ITERATIONS)
         return solver
 
     def _model(self, *, integer: bool, smooth: bool) -> highspy.HighsLp:

@@ -37,32 +37,32 @@ class AdditiveUtility:
         self.space = space
         self.noise = noise
         self._rng = np.random.default_rng([seed, 1])
+        self._depths = [np.array(stage.depths) for stage in space.stages]
         self.utilities = [
-            [
-                rng.uniform(0.5, 1.5)
-                * np.sqrt(np.arange(1, len(stage.choices) + 1) / len(stage.choices))
-                * rng.uniform(0.7, 1.3, len(stage.choices))
-                for _ in range(stage.max_depth)
-            ]
+            np.array(
+                [
+                    rng.uniform(0.5, 1.5)
+                    * np.sqrt(np.arange(1, len(stage.choices) + 1) / len(stage.choices))
+                    * rng.uniform(0.7, 1.3, len(stage.choices))
+                    for _ in range(stage.max_depth)
+                ]
+            )
             for stage in space.stages
         ]
 
     def __call__(self, point: RelaxedPoint) -> Evaluation:
         """Return the loss and its gradients, noise included."""
-        by_alpha, by_beta, loss, g = [], [], 0.0, 0
-        for s, (stage, rows) in enumerate(zip(self.space.stages, self.utilities, strict=True)):
-            depths = np.array(stage.depths)
+        by_alpha, by_beta, loss, first = [], [], 0.0, 0
+        for s, (depths, utility) in enumerate(zip(self._depths, self.utilities, strict=True)):
+            num_blocks, num_choices = utility.shape
+            alpha = point.alpha_shares[first : first + num_blocks, :num_choices]
             beta = point.beta_shares[s, : len(depths)]
-            means = []
-            for b, utility in enumerate(rows):
-                alpha = point.alpha_shares[g, : len(utility)]
-                runs = float(beta[depths > b].sum())
-                means.append(float(alpha @ utility))
-                by_alpha.append(-runs * utility + self._noise(len(utility)))
-                loss -= runs * means[-1]
-                g += 1
-            reached = np.cumsum(means)[depths - 1]
-            by_beta.append(-reached + self._noise(len(depths)))
+            runs = (np.arange(num_blocks)[:, None] < depths) @ beta
+            means = (alpha * utility).sum(1)
+            loss -= float(runs @ means)
+            by_alpha += list(self._noisy(-runs[:, None] * utility))
+            by_beta.append(self._noisy(-np.cumsum(means)[depths - 1]))
+            first += num_blocks
         return Evaluation(loss, by_alpha, by_beta)
 
     def loss(self, architecture: Architecture) -> float:
@@ -84,5 +84,5 @@ class AdditiveUtility:
         assert network is not None, "no architecture keeps the budgets"
         return network
 
-    def _noise(self, size: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return self.noise * self._rng.standard_normal(size)
+    def _noisy(self, gradient: np.ndarray) -> np.ndarray:
+        return gradient + self.noise * self._rng.standard_normal(gradient.shape)
