@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint format bench clean
+.PHONY: setup demo test lint format bench stress experiments clean
 
 setup: .venv/.installed
 
@@ -17,6 +17,7 @@ setup: .venv/.installed
 demo: setup
 	$(BIN)/hardcorenas space mobile
 	$(BIN)/python examples/first_network.py
+	$(BIN)/python examples/hard_budgets.py
 
 test: lint
 	$(BIN)/python -m pytest
@@ -34,6 +35,15 @@ bench: setup
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/training_speed.py
 	$(BIN)/python benchmarks/solver.py
+
+# 100,000 random problems through the whole solver; about half an hour on two cores.
+stress: setup
+	$(BIN)/python tests/stress.py --problems 100000 --processes 2
+
+experiments: setup
+	$(BIN)/python experiments/toy_problem.py
+	$(BIN)/python experiments/initial_points.py
+	$(BIN)/python experiments/opponents_synthetic.py
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

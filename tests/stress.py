@@ -118,6 +118,20 @@ def exceeds(problem, point):
     return False
 
 
+def nested(problem, point):
+    """The point's probabilities as tables take them."""
+    alpha, g = [], 0
+    for stage in problem.space.stages:
+        rows = point.alpha_shares[g : g + stage.max_depth, : len(stage.choices)]
+        alpha.append(list(rows))
+        g += stage.max_depth
+    beta = [
+        row[: len(stage.depths)]
+        for row, stage in zip(point.beta_shares, problem.space.stages, strict=True)
+    ]
+    return alpha, beta
+
+
 def network_exceeds(problem, network):
     """Whether a network breaks a budget, from the tables' raw numbers."""
     for budget in problem.budgets:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hardcorenas.networks.build import build
+    from hardcorenas.resources.budget import Budget
     from hardcorenas.resources.count import count
     from hardcorenas.resources.table import ResourceTable
     from hardcorenas.space import Architecture, Choice, Head, SearchSpace, Stage, Stem
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Architecture": "hardcorenas.space",
+    "Budget": "hardcorenas.resources.budget",
     "Choice": "hardcorenas.space",
     "Head": "hardcorenas.space",
     "ResourceTable": "hardcorenas.resources.table",
@@ -30,6 +32,7 @@ _HOMES = {
 
 __all__ = [
     "Architecture",
+    "Budget",
     "Choice",
     "Head",
     "ResourceTable",

@@ -25,6 +25,7 @@ LATENCY = AdditiveTable(SPACE, "latency", "ns", 1000, MACS.costs, Provenance("me
         (LATENCY, "850μs", 850_000),
         (LATENCY, "0.0000015s", 1500),
         (LATENCY, "1.5ns", 1),  # never rounded up
+        (LATENCY, "11." + "9" * 30 + "ms", 11_999_999),
         (LATENCY, 12, 12_000_000),  # a bare number is milliseconds
         (LATENCY, 0.1, 100_000),  # and a tenth is a tenth, not 0.1000000000000000055
         (LATENCY, "0.1", 100_000),
@@ -79,6 +80,10 @@ def test_a_share_of_the_dearest_network(table):
         (LATENCY, "%", "'%' is not a share; expected such as '60%'"),
         (LATENCY, "-5%", "is not a share"),
         (LATENCY, "nan%", "is not a share"),
+        (LATENCY, "1e999999%", "is not a share"),
+        (LATENCY, "9" * 400 + "ns", "is not an amount"),
+        (LATENCY, 10**400, "is beyond any budget"),
+        (LATENCY, 1e300, "is beyond any budget"),
     ],
 )
 def test_what_is_no_budget_is_refused(table, amount, message):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import hardcorenas as hc
 import stress
+from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.resources import Budget
 from hardcorenas.search import discrete
 from hardcorenas.search.baselines import search_evolution, search_penalty, search_random
@@ -96,3 +99,21 @@ def test_changes_always_fit():
         second = discrete.cross(PROBLEM, first, second, rng)
         assert PROBLEM.fits_discrete(first)
         assert PROBLEM.fits_discrete(second)
+
+
+@pytest.mark.parametrize("search", [search_random, search_evolution, search_penalty])
+def test_what_is_no_number_stops_a_search(search):
+    objective = AdditiveUtility(SPACE, seed=0)
+
+    def broken(point):
+        return dataclasses.replace(objective(point), value=float("nan"))
+
+    with pytest.raises(FloatingPointError, match="step 0"):
+        search(PROBLEM, broken, num_evaluations=5)
+
+
+def test_a_population_that_cannot_breed_is_refused():
+    objective = AdditiveUtility(SPACE, seed=0)
+    for arguments in ({"population": 0}, {"population": -3}, {"mutation_rate": 2.0}):
+        with pytest.raises(InvalidArgumentError, match="expected a population of at least 2"):
+            search_evolution(PROBLEM, objective, num_evaluations=5, **arguments)

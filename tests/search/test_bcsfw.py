@@ -7,13 +7,16 @@ import pytest
 
 import hardcorenas as hc
 import stress
+from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.resources import Budget
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.frank_wolfe import Status, constant
 from hardcorenas.search.initial import balanced_point
+from hardcorenas.search.point import RelaxedPoint
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.result import Evaluation
 from hardcorenas.search.synthetic import AdditiveUtility
+from stress import nested
 
 SPACE = hc.SearchSpace.preset("rgb32")
 MACS, PARAMS, MEMORY = (hc.count(SPACE, resource) for resource in ("macs", "params", "memory"))
@@ -65,8 +68,13 @@ def test_the_trace_tells_every_step():
     assert result.status is Status.STEP_LIMIT
     assert result.num_evaluations == 60
     assert [step.index for step in result.trace] == list(range(58))
-    for step, point in zip(result.trace, points, strict=True):
-        assert step.costs == tuple(problem.expected_costs(point))
+    # A step tells of the point it started from: the first is the start, the last is not there.
+    started = [balanced_point(problem), *points[:-1]]
+    for step, point in zip(result.trace, started, strict=True):
+        expected = [table.expected_cost(*nested(problem, point)) for table in (MACS, PARAMS)]
+        assert step.costs == pytest.approx(expected)
+        limits = [budget.limit for budget in problem.budgets]
+        assert step.slack == pytest.approx([t - c for t, c in zip(limits, expected, strict=True)])
         assert all(slack >= 0 for slack in step.slack)
         assert step.gap >= -1e-6
         assert step.step_size == 4 / (step.index + 4)
@@ -147,11 +155,20 @@ def test_a_gradient_that_is_no_number_stops_it():
 def test_a_start_outside_the_budgets_is_refused():
     start = balanced_point(Problem(SPACE, []))
     objective = AdditiveUtility(SPACE, seed=0)
-    with pytest.raises(ValueError, match="start: the point does not keep the budgets"):
+    with pytest.raises(InvalidArgumentError, match="the point does not keep the budgets"):
         search_bcsfw(
             Problem(SPACE, [Budget(MACS, "40%")]), objective, num_evaluations=5, start=start
         )
-    with pytest.raises(ValueError, match="start: expected 'balanced'"):
-        search_bcsfw(Problem(SPACE, []), objective, num_evaluations=5, start="best")
-    with pytest.raises(ValueError, match="num_evaluations: expected at least 2"):
-        search_bcsfw(Problem(SPACE, []), objective, num_evaluations=1)
+    free = Problem(SPACE, [])
+    for arguments, message in (
+        ({"start": "best"}, "start: expected 'balanced'"),
+        ({"num_evaluations": 1}, "num_evaluations: expected at least 2"),
+        ({"block_rule": "both"}, "block_rule: expected 'random' or 'alternating', got 'both'"),
+        ({"momentum": 1.0}, "momentum: expected from 0 to below 1"),
+        ({"start": RelaxedPoint(0 * start.alpha, start.beta)}, "alpha: expected rows that add up"),
+        ({"start": RelaxedPoint(start.alpha[:-1], start.beta)}, "alpha: expected whole numbers of"),
+        ({"start": RelaxedPoint(start.alpha, -start.beta)}, "beta: expected rows that add up"),
+        ({"start": RelaxedPoint(start.alpha / 2, start.beta)}, "alpha: expected whole numbers"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            search_bcsfw(free, objective, **{"num_evaluations": 5} | arguments)

@@ -257,7 +257,7 @@ def test_exact_against_an_integer_program_at_the_papers_size(seed, num_budgets):
 @pytest.mark.parametrize("seed", range(30))
 def test_the_dynamic_program_for_several_budgets(seed, monkeypatch):
     """Used where the integer program's answer does not fit exactly; here always."""
-    monkeypatch.setattr(exact, "_by_program", lambda _items: None)
+    monkeypatch.setattr(exact, "_by_program", lambda _items: (None, False))
     rng = np.random.default_rng(seed)
     values = [rng.integers(0, 9, 4).astype(float) for _ in range(5)]
     costs = [rng.integers(0, 20, (2, 4)) for _ in range(5)]
@@ -270,6 +270,45 @@ def test_the_dynamic_program_for_several_budgets(seed, monkeypatch):
         picked = solve_exact(values, costs, limits)
         assert total(values, picked) == pytest.approx(expected)
         assert all(spent(costs, picked, k) <= limit for k, limit in enumerate(limits))
+
+
+@pytest.mark.parametrize("offset", [0, 1e6, 1e10, 1e12])
+@pytest.mark.parametrize("num_budgets", [1, 2])
+def test_a_large_value_elsewhere_hides_nothing(offset, num_budgets):
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        values = [rng.integers(0, 8, 5).astype(float) for _ in range(4)] + [np.array([offset])]
+        costs = [rng.integers(0, 30, (num_budgets, 5)) for _ in range(4)]
+        costs.append(np.zeros((num_budgets, 1), int))
+        limits = [int(0.5 * sum(c[k].max() for c in costs)) for k in range(num_budgets)]
+        expected = by_brute_force(values, costs, limits)
+        picked = solve_exact(*arguments(values, costs, limits))
+        assert total(values, picked) == expected
+    assert solve_relaxed([[1e17], [0.0, 1.0]], [[0], [0, 10]], 5).weights[1] == pytest.approx(
+        [0.5, 0.5]
+    )
+
+
+def test_types_of_costs_do_not_matter():
+    values = [[0.0, 1.0], [0.0, 1.0]]
+    mixed = [[0, 2**60 + 1], [0, 2**63]]  # numpy makes floats of these together
+    for solve in (solve_exact, solve_greedy):
+        assert solve(values, mixed, 2**60 + 2**63) in {(0, 1), (1, 0)}
+        assert solve(values, mixed, 2**60 + 2**63 + 1) == (1, 1)
+        for kind in (np.uint8, np.int32, bool, np.float32, object):
+            costs = [np.array([0, 1]).astype(kind), np.array([0, 1], np.int64)]
+            assert solve(values, costs, np.array(2)) == (1, 1)
+
+
+def test_correlated_values_end_in_bounded_time():
+    rng = np.random.default_rng(0)
+    costs = [rng.integers(1, 1000, (2, 12)) for _ in range(20)]
+    values = [c.sum(0) + 100.0 for c in costs]
+    limits = [int(0.4 * sum(c[k].max() for c in costs)) for k in range(2)]
+    picked = solve_exact(values, costs, limits)
+    assert all(spent(costs, picked, k) <= limit for k, limit in enumerate(limits))
+    relaxed = solve_relaxed(values, costs, limits).value
+    assert total(values, picked) >= 0.99 * relaxed
 
 
 def test_whole_numbers_of_any_size_are_exact():

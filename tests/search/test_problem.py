@@ -11,24 +11,10 @@ from hardcorenas.resources import AdditiveTable, Budget, PeakTable, Provenance
 from hardcorenas.search.initial import balanced_point, lightest_point
 from hardcorenas.search.point import ONE, point_of
 from hardcorenas.search.problem import Problem
-from stress import exceeds, random_problem
+from stress import exceeds, nested, random_problem
 
 SPACE = hc.SearchSpace.preset("rgb32")
 MACS, PARAMS, MEMORY = (hc.count(SPACE, resource) for resource in ("macs", "params", "memory"))
-
-
-def nested(problem, point):
-    """The point's probabilities as tables take them."""
-    alpha, g = [], 0
-    for stage in problem.space.stages:
-        rows = point.alpha_shares[g : g + stage.max_depth, : len(stage.choices)]
-        alpha.append(list(rows))
-        g += stage.max_depth
-    beta = [
-        row[: len(stage.depths)]
-        for row, stage in zip(point.beta_shares, problem.space.stages, strict=True)
-    ]
-    return alpha, beta
 
 
 def test_expected_cost_is_the_tables():
@@ -119,3 +105,54 @@ def test_a_table_of_another_space_is_refused():
     other = hc.count(SPACE.replace(resolution=48), "macs")
     with pytest.raises(InvalidBudgetError, match="its table was made for space"):
         Problem(SPACE, [Budget(other, "100%")])
+
+
+@pytest.mark.parametrize("size", [10**5, 10**6, 3 * 10**6, 10**9, 10**12])
+@pytest.mark.parametrize("seed", range(6))
+def test_budgets_that_only_just_fit_are_not_refused(seed, size):
+    """Two tables that pull against each other, limits at what one network costs, to the unit."""
+    stage = hc.Stage(8, 1, "relu", (4,), (3, 4, 6), (3, 5), (False, True))
+    space = SPACE.replace(stages=(stage,))
+    up = tuple(tuple(size + c * 12**b for c in range(12)) for b in range(4))
+    down = tuple(tuple(size + (11 - c) * 12**b for c in range(12)) for b in range(4))
+    provenance = Provenance("counted", 32)
+    first, second = (
+        AdditiveTable(space, "latency", "ns", 0, (costs,), provenance) for costs in (up, down)
+    )
+    witness = space.sample(np.random.default_rng(seed))
+    limits = [f"{table.cost(witness)}ns" for table in (first, second)]
+    problem = Problem(space, [Budget(first, limits[0]), Budget(second, limits[1])])
+    assert problem.lightest == witness  # no other network costs as little by both
+    tighter = Budget(second, f"{second.cost(witness) - 1}ns")
+    with pytest.raises(InfeasibleBudgetError, match="together"):
+        Problem(space, [Budget(first, limits[0]), tighter])
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_feasibility_is_that_of_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    stage = hc.Stage(8, 1, "relu", (1, 2), (2, 3), (3,), (False, True))
+    space = SPACE.replace(stages=(stage, stage))
+    everything = list(space.enumerate())
+    budgets = []
+    for number in range(int(rng.integers(1, 4))):
+        kind = PeakTable if number and rng.random() < 0.3 else AdditiveTable
+        top = int(rng.choice([3, 100, 10**9]))
+        costs = tuple(
+            tuple(tuple(int(c) for c in rng.integers(1, top, 4)) for _ in range(2))
+            for _ in range(2)
+        )
+        table = kind(space, "latency", "ns", 0, costs, Provenance("counted", 32))
+        some = sorted(table.cost(everything[i]) for i in rng.integers(len(everything), size=4))
+        budgets.append(Budget(table, f"{some[0] - int(rng.integers(2)) or 1}ns"))
+    fitting = [a for a in everything if all(b.fits(a) for b in budgets)]
+    if fitting:
+        assert Problem(space, budgets).lightest in fitting
+    else:
+        with pytest.raises(InfeasibleBudgetError):
+            Problem(space, budgets)
+
+
+def test_a_limit_beyond_all_costs_is_no_limit():
+    problem = Problem(SPACE, [Budget(MACS, "999999999999999999999999G")])
+    assert problem.fits(balanced_point(problem))

@@ -11,8 +11,10 @@ import pytest
 import hardcorenas as hc
 import stress
 from hardcorenas.resources import AdditiveTable, Budget, Provenance
+from hardcorenas.search import projection
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.initial import balanced_point
+from hardcorenas.search.knapsack import NothingFitsError
 from hardcorenas.search.point import ONE, RelaxedPoint, point_of
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.projection import METHODS, project
@@ -140,19 +142,19 @@ def test_argmax_and_the_papers_programs_break_budgets_and_ours_do_not():
     assert broken["relaxed"] > 0
 
 
-def test_several_budgets_that_only_a_mixture_keeps_fall_back_to_joint():
-    """Half of each choice keeps both budgets, neither choice does; a deeper network does."""
-    stage = hc.Stage(8, 1, "relu", (1, 2), (2, 3), (3,), (False,))
-    space = SMALL.replace(stages=(stage,))
-    provenance = Provenance("counted", 8)
-    first = AdditiveTable(space, "latency", "ns", 0, (((0, 10), (0, 10)),), provenance)
-    second = AdditiveTable(space, "latency", "ns", 0, (((10, 0), (10, 0)),), provenance)
-    problem = Problem(space, [Budget(first, "10ns"), Budget(second, "10ns")])
-    half = np.full((2, 2), ONE // 2)
-    point = RelaxedPoint(half, np.array([[0, ONE]]))
-    assert problem.fits(point)
-    for method in ("exact", "greedy", "joint"):
-        assert project(problem, point, method).fits
+def test_the_fallback_is_taken_and_says_so(monkeypatch):
+    def nothing(_items):
+        raise NothingFitsError
+
+    monkeypatch.setattr(projection, "solve_items", nothing)
+    monkeypatch.setattr(projection, "solve_items_greedily", nothing)
+    rng = np.random.default_rng(3)
+    problem = small_problem(rng, num_budgets=2)
+    point = balanced_point(problem)
+    for method in ("exact", "greedy"):
+        found = project(problem, point, method)
+        assert found.method == "joint"
+        assert found.fits
 
 
 def test_an_unknown_method_is_refused():

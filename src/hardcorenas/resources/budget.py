@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
 from typing import TYPE_CHECKING
 
-from hardcorenas.errors import InvalidBudgetError
+from hardcorenas.errors import InvalidBudgetError, shown
+from hardcorenas.resources.units import NUMBER
 
 if TYPE_CHECKING:
     from hardcorenas.resources.table import ResourceTable
     from hardcorenas.space import Architecture
+
+
+LARGEST_AMOUNT = 10**30
 
 
 @dataclass(frozen=True, init=False)
@@ -53,34 +61,37 @@ class Budget:
 def _read(table: ResourceTable, amount: str | float | Decimal) -> int:
     if isinstance(amount, bool) or not isinstance(amount, str | int | float | Decimal):
         raise InvalidBudgetError(
-            f"{table.resource} budget: {amount!r} is not an amount; expected such as "
+            f"{table.resource} budget: {shown(amount)} is not an amount; expected such as "
             f"{table.display_unit.example!r}"
         )
+    if isinstance(amount, int) and abs(amount) > LARGEST_AMOUNT:
+        raise InvalidBudgetError(f"{table.resource} budget: {shown(amount)} is beyond any budget")
     text = str(amount).strip()
     try:
         limit = _percent(table, text) if text.endswith("%") else _plain(table, amount, text)
     except InvalidBudgetError as error:
         raise InvalidBudgetError(f"{table.resource} budget: {error}") from None
     if limit <= 0:
-        raise InvalidBudgetError(f"{table.resource} budget: expected more than 0, got {text!r}")
+        raise InvalidBudgetError(
+            f"{table.resource} budget: expected more than 0, got {shown(text)}"
+        )
     return limit
 
 
 def _percent(table: ResourceTable, text: str) -> int:
-    try:
-        share = Decimal(text[:-1].strip())
-    except InvalidOperation:
-        share = Decimal("NaN")
-    if not share.is_finite() or share <= 0:
-        raise InvalidBudgetError(f"{text!r} is not a share; expected such as '60%'")
-    return int(share * table.dearest_cost / 100)
+    number = text[:-1].strip()
+    if re.fullmatch(NUMBER, number) is None:
+        raise InvalidBudgetError(f"{shown(text)} is not a share; expected such as '60%'")
+    return floor(Fraction(number) * table.dearest_cost / 100)
 
 
 def _plain(table: ResourceTable, amount: str | float | Decimal, text: str) -> int:
     unit = table.display_unit
     if isinstance(amount, str):
         return unit.parse(text)
-    number = Decimal(text)  # the shortest decimal that is this number: 0.1 means a tenth
-    if not number.is_finite():
+    if not math.isfinite(amount):
         raise InvalidBudgetError(f"{text} is not a number")
-    return int(number * unit.multiples[unit.display])
+    if abs(float(amount)) > LARGEST_AMOUNT:
+        raise InvalidBudgetError(f"{shown(amount)} is beyond any budget")
+    # The shortest decimal that is this number: 0.1 means a tenth.
+    return floor(Fraction(text) * unit.multiples[unit.display])

@@ -110,8 +110,12 @@ class ResourceTable(ABC):
         """How parts combine, as it is written in files."""
 
     @abstractmethod
+    def total(self, block_costs: Sequence[int]) -> int:
+        """Return what a network costs whose blocks cost this, the fixed part included."""
+
     def cost(self, architecture: Architecture) -> int:
         """Return the exact cost of a discrete architecture, in the table's unit."""
+        return self.total([cost for costs in self.block_costs(architecture) for cost in costs])
 
     @property
     @abstractmethod
@@ -195,9 +199,9 @@ class AdditiveTable(ResourceTable):
         """Parts are added."""
         return "sum"
 
-    def cost(self, architecture: Architecture) -> int:
+    def total(self, block_costs: Sequence[int]) -> int:
         """Return base plus the sum over the blocks that run."""
-        return self.base + sum(map(sum, self.block_costs(architecture)))
+        return self.base + sum(block_costs)
 
     @cached_property
     def cheapest_cost(self) -> int:
@@ -264,9 +268,9 @@ class PeakTable(ResourceTable):
         """The largest part counts."""
         return "peak"
 
-    def cost(self, architecture: Architecture) -> int:
+    def total(self, block_costs: Sequence[int]) -> int:
         """Return the maximum over the fixed part and the blocks that run."""
-        return max(self.base, *map(max, self.block_costs(architecture)))
+        return max(self.base, *block_costs)
 
     @cached_property
     def cheapest_cost(self) -> int:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from fractions import Fraction
+from math import floor
 
-from hardcorenas.errors import InvalidBudgetError
+from hardcorenas.errors import InvalidBudgetError, shown
 
-_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-zµμ]*)")
+# Numbers of more digits than any amount has are slips, and would only cost time.
+NUMBER = r"[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30}"
+_AMOUNT = re.compile(rf"({NUMBER})\s*([A-Za-zµμ]{{0,10}})")
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class Unit:
         match = _AMOUNT.fullmatch(text.strip())
         if match is None:
             raise InvalidBudgetError(
-                f"{text!r} is not an amount; expected a number and a unit, such as {self.example}"
+                f"{shown(text)} is not an amount; expected a number and a unit, "
+                f"such as {self.example}"
             )
         suffix = match[2].replace("μ", "µ")
         if suffix and suffix not in self.multiples:
@@ -42,7 +46,7 @@ class Unit:
             raise InvalidBudgetError(
                 f"{text!r}: {suffix!r} is not a unit of {self.name}; expected one of {known}"
             )
-        return int(Decimal(match[1]) * self.multiples[suffix or self.display])
+        return floor(Fraction(match[1]) * self.multiples[suffix or self.display])
 
     def format(self, amount: float) -> str:
         """Return an amount of the smallest unit as people read it, such as ``12.3 ms``."""

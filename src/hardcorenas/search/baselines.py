@@ -7,15 +7,17 @@ not fit, and its result says so.
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.search import discrete
 from hardcorenas.search.frank_wolfe import Status
 from hardcorenas.search.point import ONE, RelaxedPoint, point_of, to_units
 from hardcorenas.search.projection import project
-from hardcorenas.search.result import Objective, SearchResult, TraceStep
+from hardcorenas.search.result import Objective, SearchResult, TraceStep, checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +59,11 @@ def search_evolution(
         population: Size of the first generation and of those after it; a quarter become parents.
         mutation_rate: Probability that a depth or a choice is drawn anew.
     """
+    if population < 2 or not 0 <= mutation_rate <= 1:
+        raise InvalidArgumentError(
+            f"expected a population of at least 2 and a mutation_rate from 0 to 1, "
+            f"got {population} and {mutation_rate}"
+        )
     rng = np.random.default_rng(seed)
     seen = _Evaluated(problem, objective)
     for _ in range(min(population, num_evaluations)):
@@ -96,7 +103,7 @@ def search_penalty(
         callback: Sees every step and the point it was made at; ends the search by returning True.
     """
     if num_evaluations < 1:
-        raise ValueError(f"num_evaluations: expected at least 1, got {num_evaluations}")
+        raise InvalidArgumentError(f"num_evaluations: expected at least 1, got {num_evaluations}")
     masks = (problem.allowed_choices, problem.allowed_depths)
     logits = [np.where(mask, 0.0, -np.inf) for mask in masks]
     # A block that can never run allows nothing; any certain row stands for it.
@@ -107,7 +114,8 @@ def search_penalty(
     status = Status.STEP_LIMIT
     point = _softmax_point(problem, logits)
     for index in range(num_evaluations - 1):
-        answer = objective(point)
+        before = point
+        answer = checked(objective(before), index)
         gradient = problem.pad_gradient(answer.alpha, answer.beta)
         gradient = gradient + weight * _penalty_gradient(problem, point)
         for k, by_share in enumerate(problem.split_gradient(gradient)):
@@ -119,17 +127,17 @@ def search_penalty(
             spread = np.sqrt(second[k] / (1 - 0.999 ** (index + 1))) + 1e-8
             logits[k] = logits[k] - learning_rate * mean / spread
         point = _softmax_point(problem, logits)
-        trace.append(_penalty_step(problem, index, answer.value, point))
+        trace.append(_penalty_step(problem, index, answer.value, before))
         if callback is not None and callback(trace[-1], point):
             status = Status.STOPPED
             break
     found = project(problem, point, "argmax")
-    value = float(objective(point_of(problem.space, found.architecture)).value)
+    answer = checked(objective(point_of(problem.space, found.architecture)), len(trace))
     return SearchResult(
         architecture=found.architecture,
         costs=found.costs,
         fits=found.fits,
-        value=value,
+        value=float(answer.value),
         status=status,
         num_evaluations=len(trace) + 1,
         point=point,
@@ -144,7 +152,7 @@ class _Evaluated:
     def __init__(self, problem: Problem, objective: Objective) -> None:
         self._problem = problem
         self._objective = objective
-        self._values: dict[Architecture, float] = {}
+        self._values: dict[Architecture, list[float]] = {}
         self._trace: list[TraceStep] = []
 
     @property
@@ -152,27 +160,27 @@ class _Evaluated:
         return len(self._trace)
 
     def evaluate(self, network: Architecture) -> None:
-        """Call the objective; a network met again keeps its mean value so far, roughly."""
-        value = float(self._objective(point_of(self._problem.space, network)).value)
-        known = self._values.get(network, value)
-        self._values[network] = (known + value) / 2
+        """Call the objective; a network met again is judged by the mean of its values."""
+        point = point_of(self._problem.space, network)
+        value = float(checked(self._objective(point), self.count).value)
+        self._values.setdefault(network, []).append(value)
         costs = tuple(float(b.table.cost(network)) for b in self._problem.additive)
         slack = tuple(b.limit - cost for b, cost in zip(self._problem.additive, costs, strict=True))
         self._trace.append(TraceStep(self.count, value, costs, slack))
 
     def best(self, number: int) -> list[Architecture]:
-        return sorted(self._values, key=self._values.__getitem__)[:number]
+        return sorted(self._values, key=lambda n: fmean(self._values[n]))[:number]
 
     def result(self) -> SearchResult:
         if not self._values:
-            raise ValueError("num_evaluations: expected at least 1")
+            raise InvalidArgumentError("num_evaluations: expected at least 1")
         network = self.best(1)[0]
         assert self._problem.fits_discrete(network), "only networks that fit are evaluated"
         return SearchResult(
             architecture=network,
             costs=self._problem.costs(network),
             fits=True,
-            value=self._values[network],
+            value=fmean(self._values[network]),
             status=Status.STEP_LIMIT,
             num_evaluations=self.count,
             trace=self._trace,

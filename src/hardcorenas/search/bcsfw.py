@@ -6,20 +6,22 @@ the other held fixed, inside a polytope; every iterate keeps every budget, by ex
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
+from hardcorenas.errors import InvalidArgumentError, shown
 from hardcorenas.search.frank_wolfe import Step, frank_wolfe, harmonic
 from hardcorenas.search.initial import balanced_point, lightest_point
 from hardcorenas.search.oracle import best_vertex
 from hardcorenas.search.point import RelaxedPoint, point_of
 from hardcorenas.search.projection import Method, project
-from hardcorenas.search.result import Objective, SearchResult, TraceStep
+from hardcorenas.search.result import Objective, SearchResult, TraceStep, checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hardcorenas.search.frank_wolfe import StepRule
     from hardcorenas.search.point import Floats, Units
     from hardcorenas.search.problem import Block, Problem
 
@@ -89,7 +91,7 @@ def search_bcsfw(
     start: Start | RelaxedPoint = "balanced",
     projection: Method = "exact",
     block_rule: BlockRule = "random",
-    step_rule: Callable[[int, float, float], float] | None = None,
+    step_rule: StepRule | None = None,
     momentum: float = 0.0,
     callback: Callable[[TraceStep, RelaxedPoint], bool | None] | None = None,
 ) -> SearchResult:
@@ -108,19 +110,19 @@ def search_bcsfw(
         callback: Sees every step and the point after it; ends the search by returning True.
     """
     if num_evaluations < 2:
-        raise ValueError(f"num_evaluations: expected at least 2, got {num_evaluations}")
+        raise InvalidArgumentError(f"num_evaluations: expected at least 2, got {num_evaluations}")
+    if block_rule not in get_args(BlockRule):
+        expected = " or ".join(map(repr, get_args(BlockRule)))
+        raise InvalidArgumentError(f"block_rule: expected {expected}, got {shown(block_rule)}")
+    if not 0 <= momentum < 1:
+        raise InvalidArgumentError(f"momentum: expected from 0 to below 1, got {momentum}")
     first = _starting_point(problem, start)
     feasible = BudgetedSet(problem, np.random.default_rng(seed), block_rule)
     trace: list[TraceStep] = []
 
     def evaluate(point: RelaxedPoint) -> tuple[float, Floats]:
-        answer = objective(point)
-        gradient = problem.pad_gradient(answer.alpha, answer.beta)
-        if not np.isfinite(answer.value) or not np.isfinite(gradient).all():
-            raise FloatingPointError(
-                f"step {len(trace)}: the objective returned a value or gradient that is not finite"
-            )
-        return float(answer.value), gradient
+        answer = checked(objective(point), len(trace))
+        return float(answer.value), problem.pad_gradient(answer.alpha, answer.beta)
 
     def record(step: Step[RelaxedPoint]) -> bool | None:
         trace.append(_trace_step(problem, step, feasible.block))
@@ -137,12 +139,12 @@ def search_bcsfw(
     )
     assert problem.fits(outcome.point), "every iterate keeps every budget"
     found = project(problem, outcome.point, projection)
-    value = float(objective(point_of(problem.space, found.architecture)).value)
+    answer = checked(objective(point_of(problem.space, found.architecture)), len(trace))
     return SearchResult(
         architecture=found.architecture,
         costs=found.costs,
         fits=found.fits,
-        value=value,
+        value=float(answer.value),
         status=outcome.status,
         num_evaluations=outcome.num_steps + 2,
         point=outcome.point,
@@ -154,16 +156,17 @@ def search_bcsfw(
 
 def _starting_point(problem: Problem, start: Start | RelaxedPoint) -> RelaxedPoint:
     if isinstance(start, RelaxedPoint):
-        if not problem.fits(start):
-            raise ValueError("start: the point does not keep the budgets")
+        problem.check_point(start)
         return start
-    if start not in ("balanced", "lightest"):
-        raise ValueError(f"start: expected 'balanced', 'lightest' or a point, got {start!r}")
+    if start not in get_args(Start):
+        raise InvalidArgumentError(
+            f"start: expected 'balanced', 'lightest' or a point, got {shown(start)}"
+        )
     return balanced_point(problem) if start == "balanced" else lightest_point(problem)
 
 
 def _trace_step(problem: Problem, step: Step[RelaxedPoint], block: str) -> TraceStep:
-    costs = problem.expected_costs(step.next_point)
+    costs = problem.expected_costs(step.point)
     return TraceStep(
         index=step.index,
         value=step.value,

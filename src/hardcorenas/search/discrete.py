@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from hardcorenas.search.problem import Problem
+    from hardcorenas.space import SearchSpace
 
 NUM_DRAWS = 20
 
@@ -31,17 +32,20 @@ def sample_fitting(problem: Problem, rng: np.random.Generator) -> Architecture:
 
 def make_fit(problem: Problem, network: Architecture, rng: np.random.Generator) -> Architecture:
     """Make random changes that lower what exceeds its budget until the network fits."""
-    excess = _excess(problem, network)
+    if problem.fits_discrete(network):
+        return network
+    stages = [list(indices) for indices in network.indices]
+    excess = _excess(problem, stages)
     while excess > 0:
-        cheaper = [
-            (changed, left)
-            for changed in neighbours(network)
-            if (left := _excess(problem, changed)) < excess
-        ]
+        cheaper = []
+        for s, changed in _changed_stages(problem.space, stages):
+            left = _excess(problem, [*stages[:s], changed, *stages[s + 1 :]])
+            if left < excess:
+                cheaper.append((s, changed, left))
         if not cheaper:
             return problem.lightest
-        network, excess = cheaper[int(rng.integers(len(cheaper)))]
-    return network
+        s, stages[s], excess = cheaper[int(rng.integers(len(cheaper)))]
+    return Architecture.from_indices(problem.space, stages)
 
 
 def mutate(
@@ -78,27 +82,28 @@ def neighbours(network: Architecture) -> Iterator[Architecture]:
 
     A stage made deeper repeats its last block's choice.
     """
-    for s, (stage, blocks) in enumerate(zip(network.space.stages, network.stages, strict=True)):
-        changed = [
-            (*blocks[:b], choice, *blocks[b + 1 :])
-            for b in range(len(blocks))
-            for choice in stage.choices
-            if choice != blocks[b]
-        ]
-        changed += [
-            (*blocks[:depth], *(blocks[-1],) * (depth - len(blocks)))
-            for depth in stage.depths
-            if depth != len(blocks)
-        ]
-        for other in changed:
-            yield Architecture(
-                network.space, (*network.stages[:s], other, *network.stages[s + 1 :])
-            )
+    stages = [list(indices) for indices in network.indices]
+    for s, changed in _changed_stages(network.space, stages):
+        yield Architecture.from_indices(network.space, [*stages[:s], changed, *stages[s + 1 :]])
 
 
-def _excess(problem: Problem, network: Architecture) -> float:
+def _changed_stages(space: SearchSpace, stages: list[list[int]]) -> Iterator[tuple[int, list[int]]]:
+    """Yield each stage with one thing changed, choices as indices."""
+    for s, (stage, blocks) in enumerate(zip(space.stages, stages, strict=True)):
+        for b, chosen in enumerate(blocks):
+            for choice in range(len(stage.choices)):
+                if choice != chosen:
+                    yield s, [*blocks[:b], choice, *blocks[b + 1 :]]
+        for depth in stage.depths:
+            if depth != len(blocks):
+                yield s, [*blocks[:depth], *[blocks[-1]] * (depth - len(blocks))]
+
+
+def _excess(problem: Problem, stages: list[list[int]]) -> float:
     """Return by how much budgets are exceeded, as shares of them, added up; 0 if it fits."""
-    return sum(
-        max(0, budget.table.cost(network) - budget.limit) / budget.limit
-        for budget in problem.budgets
-    )
+    total = 0.0
+    for budget in problem.budgets:
+        rows = budget.table.costs
+        costs = [rows[s][b][c] for s, blocks in enumerate(stages) for b, c in enumerate(blocks)]
+        total += max(0, budget.table.total(costs) - budget.limit) / budget.limit
+    return total

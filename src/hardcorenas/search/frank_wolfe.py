@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    # γ from step number, promised drop and squared distance to the target.
+    StepRule = Callable[[int, float, float], float]
 
 P = TypeVar("P")
-StepRule = "Callable[[int, float, float], float]"
 
 
 class Status(Enum):
@@ -91,17 +92,17 @@ class Outcome(Generic[P]):
     num_steps: int
 
 
-def harmonic(offset: float = 4.0) -> Callable[[int, float, float], float]:
+def harmonic(offset: float = 4.0) -> StepRule:
     """Return γ_t = offset / (t + offset): 4 for the paper's rule, 2 for the classic one."""
     return lambda t, _gap, _distance: offset / (t + offset)
 
 
-def constant(step_size: float) -> Callable[[int, float, float], float]:
+def constant(step_size: float) -> StepRule:
     """Return the same γ for every step."""
     return lambda _t, _gap, _distance: step_size
 
 
-def short_step(smoothness: float) -> Callable[[int, float, float], float]:
+def short_step(smoothness: float) -> StepRule:
     """Return γ = gap / (smoothness · |s − x|²), at most 1: the step that surely descends."""
 
     def rule(_t: int, gap: float, distance_squared: float) -> float:
@@ -118,7 +119,7 @@ def frank_wolfe(
     start: P,
     *,
     num_steps: int,
-    step_rule: Callable[[int, float, float], float] | None = None,
+    step_rule: StepRule | None = None,
     momentum: float = 0.0,
     gap_tolerance: float | None = None,
     callback: Callable[[Step[P]], bool | None] | None = None,
@@ -150,9 +151,10 @@ def frank_wolfe(
             status = Status.CONVERGED
             break
         step_size = rule(index, gap, feasible_set.distance_squared(point, target))
-        moved = feasible_set.move(point, target, min(1.0, max(0.0, step_size)))
+        step_size = min(1.0, max(0.0, step_size))
+        moved = feasible_set.move(point, target, step_size)
         made += 1
-        step = Step(index, point, value, gap, step_size, moved)
+        step = Step(index, point, value, gap, 0.0 if moved is point else step_size, moved)
         point = moved
         if callback is not None and callback(step):
             status = Status.STOPPED

@@ -7,6 +7,7 @@ optimise. This module builds that form.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,12 +28,24 @@ _NO_SOLUTION = (
 )
 
 
+_LIMITS = (highspy.HighsModelStatus.kSolutionLimit, highspy.HighsModelStatus.kIterationLimit)
+_MIP_NODES = 300
+
+
 class Infeasible(Exception):  # noqa: N818 - a state of a program, turned into an error by callers
     """The program has no solution."""
 
 
 class SolverError(RuntimeError):
     """HiGHS gave up."""
+
+
+@dataclass(frozen=True)
+class Picked:
+    """The item picked in each group, and whether it is proved to be the best."""
+
+    indices: list[int]
+    proved: bool
 
 
 @dataclass(frozen=True)
@@ -64,8 +77,9 @@ class Program:
         """Demand Σ costs · shares ≤ limit."""
         row = np.concatenate([np.asarray(group, float) for group in costs])
         # Tolerances are absolute: a limit of about 1 makes them relative to the limit.
+        # A power of two scales without rounding, so that what just fits still does.
         largest = float(np.abs(row).max()) or 1.0
-        scale = min(largest, max(limit, 1e-9 * largest))
+        scale = 2.0 ** math.frexp(min(largest, max(limit, 1e-9 * largest)))[1]
         self._rows.append(row / scale)
         self._uppers.append(limit / scale)
         self._scales.append(scale)
@@ -91,13 +105,16 @@ class Program:
         )
         return ProgramSolution(weights, multipliers)
 
-    def solve_integer(self) -> list[int]:
-        """Solve with whole shares; return the item picked in each group."""
+    def solve_integer(self) -> Picked:
+        """Solve with whole shares, up to a number of nodes."""
         solver = self._solver(integer=True)
         for option in ("mip_rel_gap", "mip_abs_gap"):
             solver.setOptionValue(option, 0.0)
         solver.setOptionValue("mip_feasibility_tolerance", 1e-10)
-        return [int(group.argmax()) for group in self._run(solver)]
+        solver.setOptionValue("mip_max_nodes", _MIP_NODES)
+        weights = self._run(solver)
+        proved = solver.getModelStatus() == _SOLVED
+        return Picked([int(group.argmax()) for group in weights], proved)
 
     def solve_smooth(self) -> list[NDArray[np.float64]]:
         """Minimise the sum of squared differences of neighbouring shares instead of any value.
@@ -105,13 +122,12 @@ class Program:
         A thin feasible set can defeat the solver at a fine tolerance, or make it cycle; then a
         coarser tolerance is tried.
         """
-        for tolerance in (_TOLERANCE, 1e-7, 1e-6):
+        for tolerance in (_TOLERANCE, 1e-7):
             try:
                 return self._run(self._solver(smooth=True, tolerance=tolerance))
             except SolverError:
-                if tolerance == 1e-6:
-                    raise
-        raise AssertionError("unreachable")
+                continue
+        return self._run(self._solver(smooth=True, tolerance=1e-6))
 
     def _solver(
         self, *, integer: bool = False, smooth: bool = False, tolerance: float = _TOLERANCE
@@ -176,9 +192,17 @@ class Program:
         status = solver.getModelStatus()
         if status in _NO_SOLUTION:
             raise Infeasible
-        if status != _SOLVED:
+        if status != _SOLVED and not (status in _LIMITS and _has_solution(solver)):
             raise SolverError(f"HiGHS ended with {solver.modelStatusToString(status)}")
         shares = np.clip(np.asarray(solver.getSolution().col_value), 0.0, 1.0)
         shares[shares < 1e-11] = 0.0
         groups = np.split(shares, np.cumsum(self._sizes)[:-1])
         return [group / (group.sum() or 1.0) for group in groups]
+
+
+def _has_solution(solver: highspy.Highs) -> bool:
+    """Whether an integer program that ran into its limit has found something; others start anew."""
+    found = (
+        solver.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    )
+    return bool(found) and bool(solver.getLp().integrality_)

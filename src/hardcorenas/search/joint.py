@@ -1,31 +1,34 @@
-"""The best network under budgets when depths and choices are decided together: one integer program.
+"""The best network under budgets when depths and choices are decided together.
 
     max Σ_s Σ_d q_sd z_sd + Σ_b Σ_c p_bc x_bc
     s.t. Σ_d z_sd = 1,  Σ_c x_bc = Σ_{d: block b runs} z_sd,  Σ_bc t_bc x_bc ≤ T  for each budget
 
-A block that does not run picks nothing, earns nothing and costs nothing.
+A block that does not run picks nothing, earns nothing and costs nothing. An integer program is
+asked first. It works with tolerances, so its answer counts only if it fits exactly, and that it
+finds none proves nothing: then the ways to build each stage become the items of a knapsack that is
+solved in whole numbers.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hardcorenas.resources import AdditiveTable, PeakTable
 from hardcorenas.search.highs import Infeasible, Program, SolverError
+from hardcorenas.search.knapsack.exact import MAX_STATES, solve_in_whole_numbers, undominated
+from hardcorenas.search.knapsack.items import Items, NothingFitsError, UndecidedError
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
     from hardcorenas.resources import Budget
     from hardcorenas.space import SearchSpace
-
-
-# Networks that keep budgets by the solver's tolerance but not exactly are excluded one by one; more
-# than a few lie so close to a limit only where costs differ by a billionth of it.
-MAX_EXCLUSIONS = 100
 
 
 def allowed_choices(space: SearchSpace, budgets: Sequence[Budget]) -> list[list[list[int]]]:
@@ -47,6 +50,14 @@ def allowed_choices(space: SearchSpace, budgets: Sequence[Budget]) -> list[list[
     ]
 
 
+def allowed_depths(space: SearchSpace, allowed: list[list[list[int]]]) -> list[list[int]]:
+    """Return, for each stage, the indices of depths whose every block has an allowed choice."""
+    return [
+        [i for i, depth in enumerate(stage.depths) if all(allowed[s][b] for b in range(depth))]
+        for s, stage in enumerate(space.stages)
+    ]
+
+
 def best_network(
     space: SearchSpace,
     budgets: Sequence[Budget],
@@ -60,49 +71,153 @@ def best_network(
         budgets: What it may cost.
         choice_value: Gives p for stage, block and choice.
         depth_value: Gives q for stage and depth index.
+
+    Raises:
+        UndecidedError: Several budgets are too many and too tight to tell in bounded time.
     """
     peaks = [budget for budget in budgets if isinstance(budget.table, PeakTable)]
     if any(budget.table.base > budget.limit for budget in peaks):
         return None
-    allowed = allowed_choices(space, budgets)
-    depths = [
-        [i for i, depth in enumerate(stage.depths) if all(allowed[s][b] for b in range(depth))]
-        for s, stage in enumerate(space.stages)
-    ]
-    if not all(depths):
+    task = _Task(space, budgets, choice_value, depth_value)
+    if not all(task.depths):
         return None
+    network, proved = task.by_program()
+    if network is not None and proved:
+        return network
+    exact = task.in_whole_numbers()
+    return network if exact is None else exact
 
-    # Groups: first the depths of each stage, then the choices of each block that may run.
-    blocks = [
-        (s, b) for s, stage in enumerate(space.stages) for b in range(stage.depths[depths[s][-1]])
-    ]
-    values = [np.array([depth_value(s, i) for i in row], float) for s, row in enumerate(depths)]
-    values += [np.array([choice_value(s, b, c) for c in allowed[s][b]], float) for s, b in blocks]
-    program = Program(values)
-    first = np.cumsum([0, *map(len, depths)])
-    for number, (s, b) in enumerate(blocks):
-        runs = [int(first[s]) + k for k, i in enumerate(depths[s]) if space.stages[s].depths[i] > b]
-        program.link(len(depths) + number, runs)
-    free = [np.zeros(len(row)) for row in depths]
-    for budget in budgets:
-        if isinstance(budget.table, AdditiveTable):
-            costs = [[budget.table.costs[s][b][c] for c in allowed[s][b]] for s, b in blocks]
-            program.add_budget([*free, *costs], budget.limit - budget.table.base)
 
-    try:
-        for _ in range(MAX_EXCLUSIONS):
+@dataclass(frozen=True)
+class _Options:
+    """The undominated ways to build one stage.
+
+    Attributes:
+        values: What each is worth.
+        costs: For each budget, what each costs.
+        choices: The choice of each block, shorter for shallower ways.
+    """
+
+    values: NDArray[np.float64]
+    costs: list[NDArray[Any]]
+    choices: list[list[int]]
+
+
+class _Task:
+    """One call of `best_network`."""
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        budgets: Sequence[Budget],
+        choice_value: Callable[[int, int, int], float],
+        depth_value: Callable[[int, int], float],
+    ) -> None:
+        self.space = space
+        self.budgets = budgets
+        self.additive = [b for b in budgets if isinstance(b.table, AdditiveTable)]
+        self.limits = [b.limit - b.table.base for b in self.additive]
+        self.choice_value = choice_value
+        self.depth_value = depth_value
+        self.allowed = allowed_choices(space, budgets)
+        self.depths = allowed_depths(space, self.allowed)
+        self.thinned = False
+
+    def by_program(self) -> tuple[Architecture | None, bool]:
+        """Return the integer program's network, if it fits exactly, and whether it is the best."""
+        stages = self.space.stages
+        # Groups: first the depths of each stage, then the choices of each block that may run.
+        blocks = [
+            (s, b)
+            for s, stage in enumerate(stages)
+            for b in range(stage.depths[self.depths[s][-1]])
+        ]
+        values = [
+            np.array([self.depth_value(s, i) for i in row], float)
+            for s, row in enumerate(self.depths)
+        ]
+        values += [
+            np.array([self.choice_value(s, b, c) for c in self.allowed[s][b]], float)
+            for s, b in blocks
+        ]
+        program = Program(values)
+        first = np.cumsum([0, *map(len, self.depths)])
+        for number, (s, b) in enumerate(blocks, start=len(stages)):
+            runs = [
+                int(first[s]) + k for k, i in enumerate(self.depths[s]) if stages[s].depths[i] > b
+            ]
+            program.link(number, runs)
+        free = [np.zeros(len(row)) for row in self.depths]
+        for budget, limit in zip(self.additive, self.limits, strict=True):
+            costs = [[budget.table.costs[s][b][c] for c in self.allowed[s][b]] for s, b in blocks]
+            program.add_budget([*free, *costs], limit)
+        try:
             picked = program.solve_integer()
-            indices = [depths[s][picked[s]] for s in range(len(depths))]
-            stages: list[list[int]] = [[] for _ in depths]
-            chosen = {s: picked[s] for s in range(len(depths))}
-            for number, (s, b) in enumerate(blocks, start=len(depths)):
-                if b < space.stages[s].depths[indices[s]]:
-                    stages[s].append(allowed[s][b][picked[number]])
-                    chosen[number] = picked[number]
-            network = Architecture.from_indices(space, stages)
-            if all(budget.fits(network) for budget in budgets):
-                return network
-            program.exclude(chosen)  # kept a budget only up to the solver's tolerance
-    except (Infeasible, SolverError):
-        pass
-    return None
+        except (Infeasible, SolverError):
+            return None, False
+        depths = [stages[s].depths[row[picked.indices[s]]] for s, row in enumerate(self.depths)]
+        chosen: list[list[int]] = [[] for _ in stages]
+        for number, (s, b) in enumerate(blocks, start=len(stages)):
+            if b < depths[s]:
+                chosen[s].append(self.allowed[s][b][picked.indices[number]])
+        network = Architecture.from_indices(self.space, chosen)
+        fits = all(budget.fits(network) for budget in self.budgets)
+        return (network, picked.proved) if fits else (None, False)
+
+    def in_whole_numbers(self) -> Architecture | None:
+        """Return the best network by a knapsack over the ways to build each stage."""
+        options = [self._options(s) for s in range(len(self.space.stages))]
+        if any(not option.choices for option in options):
+            picked: Sequence[int] | None = None
+        elif not self.additive:
+            picked = [int(option.values.argmax()) for option in options]
+        else:
+            items = Items.read(
+                [option.values for option in options],
+                [np.stack(option.costs) for option in options],
+                self.limits,
+            )
+            try:
+                solution = solve_in_whole_numbers(items)
+                picked = solution.indices
+            except NothingFitsError:
+                picked = None
+        if picked is None:
+            if self.thinned:
+                raise UndecidedError
+            return None
+        stages = [option.choices[j] for option, j in zip(options, picked, strict=True)]
+        return Architecture.from_indices(self.space, stages)
+
+    def _options(self, s: int) -> _Options:
+        """Extend ways to build a stage block by block, dropping what cannot matter."""
+        stage, rows = self.space.stages[s], self.allowed[s]
+        deepest = stage.depths[self.depths[s][-1]]
+        found = _Options(np.zeros(0), [np.zeros(0, object) for _ in self.additive], [])
+        values, ways = np.zeros(1), [[]]  # type: tuple[NDArray[np.float64], list[list[int]]]
+        costs: list[NDArray[Any]] = [np.zeros(1, object) for _ in self.additive]
+        for b in range(deepest):
+            gain = np.array([self.choice_value(s, b, c) for c in rows[b]])
+            values = (values[:, None] + gain[None, :]).ravel()
+            ways = [[*way, c] for way in ways for c in rows[b]]
+            for k, budget in enumerate(self.additive):
+                price = np.array([budget.table.costs[s][b][c] for c in rows[b]], object)
+                costs[k] = (costs[k][:, None] + price[None, :]).ravel()
+            kept = np.arange(len(values))
+            for spent, limit in zip(costs, self.limits, strict=True):
+                kept = kept[(spent[kept] <= limit).astype(bool)]
+            if self.additive and len(kept):
+                kept = kept[undominated([spent[kept] for spent in costs], values[kept])]
+            if len(kept) > MAX_STATES:
+                kept = kept[:: len(kept) // MAX_STATES + 1]
+                self.thinned = True
+            values, ways = values[kept], [ways[i] for i in kept]
+            costs = [spent[kept] for spent in costs]
+            for i in self.depths[s]:
+                if stage.depths[i] == b + 1:
+                    found = _Options(
+                        np.concatenate([found.values, values + self.depth_value(s, i)]),
+                        [np.concatenate(pair) for pair in zip(found.costs, costs, strict=True)],
+                        found.choices + ways,
+                    )
+        return found

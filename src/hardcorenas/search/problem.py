@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardcorenas.errors import InvalidBudgetError
+from hardcorenas.errors import InvalidArgumentError, InvalidBudgetError
 from hardcorenas.resources import AdditiveTable
 from hardcorenas.search import feasibility
-from hardcorenas.search.joint import allowed_choices
+from hardcorenas.search.joint import allowed_choices, allowed_depths
 from hardcorenas.search.knapsack.items import Items
 from hardcorenas.search.point import ONE, RelaxedPoint, mix
 from hardcorenas.space import Architecture
@@ -114,7 +114,11 @@ class Problem:
             runs[g, s, : len(stages[s].depths)] = [depth > b for depth in stages[s].depths]
         self._runs = runs.reshape(len(self.positions), -1)
 
-        self._limits = [budget.limit - budget.table.base for budget in self.additive]
+        # A limit beyond the dearest network binds nothing; cut, it stays a number of sane size.
+        self._limits = [
+            min(budget.limit, budget.table.dearest_cost) - budget.table.base
+            for budget in self.additive
+        ]
         self._costs = []
         for budget in self.additive:
             total = budget.table.dearest_cost * ONE
@@ -131,11 +135,7 @@ class Problem:
         self.allowed_choices = _mask(self.shape, [allowed[s][b] for s, b in self.positions])
         self.choice_sinks = np.where(self.allowed_choices, burden, np.inf).argmin(1)
         self._choice_stand_in = _stand_in(self.allowed_choices, self.choice_sinks)
-        depths = [
-            [i for i, depth in enumerate(stage.depths) if all(allowed[s][b] for b in range(depth))]
-            for s, stage in enumerate(stages)
-        ]
-        self.allowed_depths = _mask(self.depth_shape, depths)
+        self.allowed_depths = _mask(self.depth_shape, allowed_depths(space, allowed))
         self.depth_sinks = self.allowed_depths.argmax(1)
         self._depth_stand_in = _stand_in(self.allowed_depths, self.depth_sinks)
 
@@ -163,6 +163,28 @@ class Problem:
             return False
         runs = self._running(point)[:, None] > 0
         return not np.any(runs & (point.alpha > 0) & ~self.allowed_choices)
+
+    def check_point(self, point: RelaxedPoint) -> None:
+        """Refuse what is no point of this problem, or does not keep the budgets."""
+        for name, rows, allowed in (
+            ("alpha", point.alpha, self.allowed_choices),
+            ("beta", point.beta, self.allowed_depths),
+        ):
+            if rows.shape != allowed.shape or rows.dtype.kind != "i":
+                raise InvalidArgumentError(
+                    f"{name}: expected whole numbers of shape {allowed.shape}, got "
+                    f"{rows.dtype} of {rows.shape}"
+                )
+            if rows.min() < 0 or np.any(rows.sum(1) != ONE):
+                raise InvalidArgumentError(f"{name}: expected rows that add up to 1, none negative")
+        sizes = [len(stage.depths) for stage in self.space.stages]
+        widths = [len(self.space.stages[s].choices) for s, _ in self.positions]
+        outside = [np.any(row[n:]) for row, n in zip(point.beta, sizes, strict=True)]
+        outside += [np.any(row[n:]) for row, n in zip(point.alpha, widths, strict=True)]
+        if any(outside):
+            raise InvalidArgumentError("a point may not put probability on what is not there")
+        if not self.fits(point):
+            raise InvalidArgumentError("the point does not keep the budgets")
 
     def fits_discrete(self, architecture: Architecture) -> bool:
         """Return whether a network keeps every budget, by integer arithmetic."""
@@ -241,7 +263,7 @@ def _stand_in(allowed: NDArray[np.bool_], sinks: NDArray[np.intp]) -> NDArray[np
 
 
 def _row_dots(rows: Units, costs: NDArray[Any]) -> list[int]:
-    """Return Σ_c rows · costs of each row, exact: rows add up to 2³⁰, costs are below 2³²."""
+    """Return Σ_c rows · costs of each row; rows add up to 2³⁰, costs are stored to hold that."""
     products: list[int] = (rows * costs).sum(1).tolist()
     return products
 

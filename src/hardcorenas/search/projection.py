@@ -19,7 +19,7 @@ import numpy as np
 from hardcorenas.search.joint import best_network
 from hardcorenas.search.knapsack.exact import solve_items
 from hardcorenas.search.knapsack.greedy import solve_items_greedily
-from hardcorenas.search.knapsack.items import NothingFitsError
+from hardcorenas.search.knapsack.items import NothingFitsError, UndecidedError
 from hardcorenas.search.oracle import best_vertex
 from hardcorenas.search.point import RelaxedPoint, one_hot
 
@@ -101,7 +101,7 @@ def _in_turn(
         point = RelaxedPoint(one_hot(choices, problem.shape[1]), point.beta)
         block = problem.beta_block(point)
         depths = _picked(block, pick(block.items(point.beta_shares)))
-    except NothingFitsError:
+    except (NothingFitsError, UndecidedError):
         return None
     return problem.architecture(choices, depths)
 
@@ -142,13 +142,16 @@ def _most_probable(problem: Problem, point: RelaxedPoint) -> Architecture:
     def log(share: float) -> float:
         return math.log(share) if share > 0 else _LOG_OF_NOTHING
 
-    network = best_network(
-        problem.space,
-        problem.budgets,
-        lambda s, b, c: log(float(alpha[rows[s, b], c])),
-        lambda s, d: log(float(beta[s, d])),
-    )
-    return problem.lightest if network is None else network
+    try:
+        network = best_network(
+            problem.space,
+            problem.budgets,
+            lambda s, b, c: log(float(alpha[rows[s, b], c])),
+            lambda s, d: log(float(beta[s, d])),
+        )
+    except UndecidedError:
+        network = None
+    return problem.lightest if network is None else network  # which is known to fit
 
 
 def _credit(problem: Problem, point: RelaxedPoint, network: Architecture) -> float:

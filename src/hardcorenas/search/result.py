@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from hardcorenas.search.frank_wolfe import Status
@@ -39,17 +41,28 @@ class Objective(Protocol):
         """Evaluate a point; an architecture is a point that is certain of everything."""
 
 
+def checked(answer: Evaluation, step: int) -> Evaluation:
+    """Return an evaluation that is finite; stop the search at one that is not."""
+    rows = (*answer.alpha, *answer.beta)
+    if not math.isfinite(answer.value) or not all(np.isfinite(row).all() for row in rows):
+        raise FloatingPointError(
+            f"step {step}: the objective returned a value or gradient that is not finite"
+        )
+    return answer
+
+
 @dataclass(frozen=True)
 class TraceStep:
-    """One step of a search.
+    """One step of a search: where it started and what it did.
 
     Attributes:
         index: Number of the step, from 0.
-        value: Objective before the step.
-        costs: Expected cost of each additive budget after the step, in its table's unit.
-        slack: What is left of each.
-        gap: Frank-Wolfe gap of the block that was moved; None for methods without one.
-        step_size: How far the step went.
+        value: Objective at the point the step started from.
+        costs: Expected cost there of each additive budget, in its table's unit.
+        slack: What is left of each there.
+        gap: Frank-Wolfe gap there, of the block that was moved and for the gradient it was moved by
+            (averaged, with momentum); None for methods without one.
+        step_size: How far the step went, 0 where it could not move.
         block: ``"alpha"``, ``"beta"``, or ``""`` where a step is not of one block.
     """
 
@@ -75,6 +88,7 @@ class SearchResult:
         point: The relaxed point before projection; None for methods without one.
         projection: How the network was made from the point.
         num_evaluations: How often the objective was called.
+        gap: The whole Frank-Wolfe gap at the point; None for methods without one.
         trace: What happened, step by step.
     """
 

@@ -9,13 +9,14 @@ Pure numpy, with HiGHS where there are several budgets; they know nothing of net
 
 from hardcorenas.search.knapsack.exact import ExactSolution, solve_exact
 from hardcorenas.search.knapsack.greedy import solve_greedy
-from hardcorenas.search.knapsack.items import NothingFitsError
+from hardcorenas.search.knapsack.items import NothingFitsError, UndecidedError
 from hardcorenas.search.knapsack.relaxed import RelaxedSolution, solve_relaxed
 
 __all__ = [
     "ExactSolution",
     "NothingFitsError",
     "RelaxedSolution",
+    "UndecidedError",
     "solve_exact",
     "solve_greedy",
     "solve_relaxed",

@@ -17,7 +17,7 @@ import numpy as np
 
 from hardcorenas.search.highs import Infeasible, SolverError
 from hardcorenas.search.knapsack.greedy import cheapest_selection, improve
-from hardcorenas.search.knapsack.items import Items, NothingFitsError, Number
+from hardcorenas.search.knapsack.items import Items, NothingFitsError, Number, UndecidedError
 from hardcorenas.search.knapsack.relaxed import blend_items, program_of
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def solve_exact(
 
     Raises:
         NothingFitsError: No selection keeps the budgets.
+        UndecidedError: Several budgets are too many and too tight to tell in bounded time.
     """
     return solve_items(Items.read(values, costs, budget)).indices
 
@@ -70,29 +71,40 @@ def solve_items(items: Items) -> ExactSolution:
     if len(items.limits) == 1:
         blend = blend_items(items)  # raises where nothing fits
         return _Search(items, improve(items, blend.indices), [blend.multiplier]).run()
-    indices = _by_program(items)
-    if indices is not None:
+    indices, proved = _by_program(items)
+    if proved and indices is not None:
         return ExactSolution(tuple(indices), items.value(indices), optimal=True)
-    start = cheapest_selection(items)
+    return solve_in_whole_numbers(items, indices)
+
+
+def solve_in_whole_numbers(items: Items, known: list[int] | None = None) -> ExactSolution:
+    """Solve by dynamic programming alone, which believes no tolerance.
+
+    Args:
+        items: The knapsack.
+        known: A selection that fits, if one is known.
+    """
+    start = cheapest_selection(items) if known is None else known
     multipliers = list(_multipliers(items))
     return _Search(items, start and improve(items, start), multipliers).run()
 
 
-def _by_program(items: Items) -> list[int] | None:
-    """Return the integer program's selection, or None where it exceeds a budget after all."""
+def _by_program(items: Items) -> tuple[list[int] | None, bool]:
+    """Return the integer program's selection, if it fits exactly, and whether it is the best.
+
+    That it found none proves nothing: its tolerances can hide a selection that just fits.
+    """
     try:
-        indices = program_of(items, items.values).solve_integer()
-    except Infeasible:
-        raise NothingFitsError("no selection keeps the budgets together") from None
-    except SolverError:
-        return None
-    return indices if items.fits(indices) else None
+        picked = program_of(items).solve_integer()
+    except (Infeasible, SolverError):
+        return None, False
+    return (picked.indices, picked.proved) if items.fits(picked.indices) else (None, False)
 
 
 def _multipliers(items: Items) -> tuple[float, ...]:
     """Return some multipliers that bound well; any that are not negative bound."""
     try:
-        return program_of(items, items.values).solve().multipliers
+        return program_of(items).solve().multipliers
     except (Infeasible, SolverError):
         return (0.0,) * len(items.limits)
 
@@ -108,17 +120,18 @@ class _Search:
 
     def __init__(self, items: Items, best: list[int] | None, multipliers: list[float]) -> None:
         self.items = items
+        self.values = items.centred
         self.best = best
-        self.best_value = -np.inf if best is None else items.value(best)
+        self.best_value = -np.inf if best is None else self._value(best)
         self.optimal = True
         self.multipliers = multipliers
         # Budgets × groups × items: costs above each group's cheapest, and limits to match.
         above = [items.above_floor(k) for k in range(len(items.limits))]
         self.costs = [costs for costs, _ in above]
         self.limits = [limit for _, limit in above]
-        scores = items.values - self._priced(self.costs)
+        scores = self.values - self._priced(self.costs)
         self.tops = scores.max(1)
-        self.tolerance = 1e-13 * len(scores) * float(np.abs(items.values).max())
+        self.tolerance = 1e-13 * len(scores) * float(np.abs(self.values).max())
         bound = self.tops.sum() + sum(
             weight * float(limit) for weight, limit in zip(multipliers, self.limits, strict=True)
         )
@@ -133,8 +146,10 @@ class _Search:
         if all(len(kept) for kept in self.kept):
             self._sweep()
         if self.best is None:
-            raise NothingFitsError("no selection keeps the budgets together")
-        return ExactSolution(tuple(self.best), self.best_value, self.optimal)
+            if self.optimal:
+                raise NothingFitsError("no selection keeps the budgets together")
+            raise UndecidedError
+        return ExactSolution(tuple(self.best), self.items.value(self.best), self.optimal)
 
     def _priced(self, costs: list[NDArray[Any]]) -> NDArray[np.float64]:
         """Return Σ_k λ_k · costs_k."""
@@ -159,14 +174,14 @@ class _Search:
                 (spent[:, None] + table[g][kept][None, :]).ravel()
                 for spent, table in zip(costs, self.costs, strict=True)
             ]
-            values = (values[:, None] + self.items.values[g][kept][None, :]).ravel()
+            values = (values[:, None] + self.values[g][kept][None, :]).ravel()
             left = [limit - spent for limit, spent in zip(self.limits, costs, strict=True)]
             reach = values + self._priced(left) + ahead
             fits = np.logical_and.reduce([(room >= 0).astype(bool) for room in left])
             alive = np.flatnonzero(fits & (reach > self.best_value + self.tolerance))
             if not len(alive):
                 return  # nothing better than what is known
-            alive = alive[_undominated([spent[alive] for spent in costs], values[alive])]
+            alive = alive[undominated([spent[alive] for spent in costs], values[alive])]
             if len(alive) > MAX_STATES:
                 alive = alive[:: len(alive) // MAX_STATES + 1]
                 self.optimal = False
@@ -179,10 +194,13 @@ class _Search:
         for g, (parents, picked) in zip(reversed(order), reversed(trail), strict=True):
             self.best[g] = int(picked[state])
             state = int(parents[state])
-        self.best_value = self.items.value(self.best)
+        self.best_value = self._value(self.best)
+
+    def _value(self, indices: list[int]) -> float:
+        return float(self.values.take(self.items.offsets + indices).sum())
 
 
-def _undominated(costs: list[NDArray[Any]], values: NDArray[np.float64]) -> NDArray[np.intp]:
+def undominated(costs: list[NDArray[Any]], values: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return positions, by rising first cost, without those that another matches or beats.
 
     With one budget none that is dominated is left. With several each is compared with a number of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,10 +36,10 @@ def solve_items_greedily(items: Items) -> list[int]:
     """Solve a knapsack that has been read; see `solve_greedy`."""
     start = cheapest_selection(items)
     if start is None and len(items.limits) > 1:
-        from hardcorenas.search.knapsack.exact import solve_items
+        from hardcorenas.search.knapsack.exact import solve_items  # it starts from this module
 
         # Something else than the cheapest may fit: the lightest selection of all that do.
-        start = list(solve_items(replace(items, values=-_burden(items))).indices)
+        start = list(solve_items(Items(items.sizes, -_burden(items), items.costs, items.limits, items.offsets)).indices)  # noqa: E501  # fmt: skip
     if start is None:
         raise NothingFitsError(f"the cheapest items exceed the budget {items.limits[0]}")
     return improve(items, start)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from hardcorenas.errors import HardcorenasError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +23,16 @@ _INT64_SAFE = 2**62
 
 class NothingFitsError(ValueError):
     """No way to pick one item from each group keeps the budgets."""
+
+
+class UndecidedError(HardcorenasError, ValueError):
+    """Whether anything keeps several tight budgets could not be told in bounded time."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the budgets are so tight together that it cannot be told in reasonable time whether "
+            "anything keeps them all; raise one of them a little"
+        )
 
 
 @dataclass
@@ -58,7 +71,7 @@ class Items:
                 budget.
             budget: A number, or a sequence with one for each row of costs.
         """
-        several = isinstance(budget, _SEQUENCES)
+        several = isinstance(budget, _SEQUENCES) and np.ndim(budget) == 1
         limits = [_number(limit) for limit in (budget if several else [budget])]  # type: ignore[union-attr]
         sizes = list(map(len, values))  # type: ignore[arg-type]
         if not sizes or not all(sizes) or len(costs) != len(sizes):
@@ -78,6 +91,11 @@ class Items:
             cost_rows = [_costs(costs, sizes)]
         offsets = np.arange(0, value_rows.size, value_rows.shape[1])
         return cls(sizes, value_rows, cost_rows, limits, offsets)
+
+    @cached_property
+    def centred(self) -> NDArray[np.float64]:
+        """Values below each group's best: the same problem, no digits lost to large offsets."""
+        return np.asarray(self.values - self.values.max(1, keepdims=True))
 
     @cached_property
     def cost_lists(self) -> list[list[list[Number]]]:
@@ -136,17 +154,29 @@ def _costs(groups: Sequence[ArrayLike], sizes: list[int]) -> NDArray[Any]:
     """Return costs of one budget in a type that holds them; refuse what is no number."""
     rows = _rectangle(groups, sizes)
     kind = rows.dtype.kind
+    if kind == "f" and all(map(_is_whole, groups)):
+        # numpy made floats of signed and unsigned together: whole numbers stay whole.
+        rows = _rectangle([np.asarray(group, object) for group in groups], sizes)
+        kind = "O"
+    if kind == "b":
+        return rows.astype(np.int64)
     if kind in "iu":
         return rows.astype(np.int64, copy=False) if kind == "i" else rows.astype(object)
     if kind == "f" and np.isfinite(rows).all():
         return rows
-    if kind == "O" and all(isinstance(cost, int) for cost in rows.flat):
-        return rows
+    if kind == "O" and all(isinstance(cost, Integral) for cost in rows.flat):
+        return np.array([[int(cost) for cost in row] for row in rows], object)
     raise ValueError("costs must be finite numbers, or whole numbers of any size")
 
 
+def _is_whole(group: ArrayLike) -> bool:
+    if isinstance(group, np.ndarray):
+        return group.dtype.kind in "biuO"
+    return all(isinstance(cost, Integral) for cost in group)  # type: ignore[union-attr]
+
+
 def _number(value: Any) -> Number:
-    if isinstance(value, np.generic):
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, Number):
         raise ValueError(f"a budget must be a number, got {value!r}")

@@ -126,6 +126,8 @@ def bracket(
         return sum(costs.take(flat).tolist()), sum(values.take(flat).tolist())
 
     upper = values.argmax(1)
+    # Values below each group's best: the same problem, without digits lost to large offsets.
+    values = values - values.take(upper + offsets)[:, None]
     upper_cost, upper_value = totals(upper)
     if upper_cost <= limit:
         return upper, upper, 0.0
@@ -208,7 +210,7 @@ def _retreat(costs: NDArray[Any], picked: list[int], excess: Number, multiplier:
 
 def solve_several(items: Items) -> RelaxedSolution:
     """Solve the relaxed knapsack of several budgets by the simplex method; see `solve_relaxed`."""
-    program = program_of(items, items.values)
+    program = program_of(items)
     try:
         solution = program.solve()
     except Infeasible:
@@ -217,9 +219,9 @@ def solve_several(items: Items) -> RelaxedSolution:
     return RelaxedSolution(solution.weights, solution.multipliers, value)
 
 
-def program_of(items: Items, values: NDArray[np.float64]) -> Program:
-    """Return the knapsack as a program for HiGHS, with these values."""
-    program = Program(items.trim(values))
+def program_of(items: Items) -> Program:
+    """Return the knapsack as a program for HiGHS."""
+    program = Program(items.trim(items.centred))
     for k in range(len(items.limits)):
         costs, limit = items.above_floor(k)
         program.add_budget(items.trim(costs), float(limit))
