@@ -16,7 +16,7 @@ from hardcorenas.errors import InvalidArgumentError, InvalidBudgetError
 from hardcorenas.resources import AdditiveTable
 from hardcorenas.search import feasibility
 from hardcorenas.search.joint import allowed_choices, allowed_depths
-from hardcorenas.search.knapsack.items import Items
+from hardcorenas.search.knapsack.items import Items, group_offsets
 from hardcorenas.search.point import ONE, RelaxedPoint, mix
 from hardcorenas.space import Architecture
 
@@ -55,7 +55,7 @@ class Block:
             values=np.take_along_axis(values, self.stand_in, 1),
             costs=[np.take_along_axis(costs, self.stand_in, 1) for costs in self.costs],
             limits=list(self.limits),
-            offsets=np.arange(0, values.size, values.shape[1]),
+            offsets=group_offsets(*values.shape),
         )
 
     def fits(self, rows: Units) -> bool:

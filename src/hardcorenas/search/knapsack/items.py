@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 Number = int | float
 _SEQUENCES = (list, tuple, np.ndarray)
+_SCALARS = (np.generic, np.ndarray)
 _INT64_SAFE = 2**62
 
 
@@ -79,8 +82,13 @@ class Items:
                 "expected as many groups of costs as of values, at least one and none empty, "
                 f"got {len(costs)} and {len(sizes)}"
             )
-        value_rows = _rectangle(values, sizes).astype(np.float64, copy=False)
-        if not np.isfinite(value_rows).all():
+        value_rows = _rectangle(values, sizes)
+        if value_rows.dtype != np.float64:
+            value_rows = value_rows.astype(np.float64)
+        # One product looks at all numbers at once; only if it stumbles are they looked at singly.
+        if not math.isfinite(value_rows.ravel().dot(_ones(value_rows.size))) and (
+            not np.isfinite(value_rows).all()
+        ):
             raise ValueError("values must be finite numbers")
         if several:
             tables = [np.asarray(group) for group in costs]
@@ -89,8 +97,7 @@ class Items:
             cost_rows = [_costs([table[k] for table in tables], sizes) for k in range(len(limits))]
         else:
             cost_rows = [_costs(costs, sizes)]
-        offsets = np.arange(0, value_rows.size, value_rows.shape[1])
-        return cls(sizes, value_rows, cost_rows, limits, offsets)
+        return cls(sizes, value_rows, cost_rows, limits, group_offsets(*value_rows.shape))
 
     @cached_property
     def centred(self) -> NDArray[np.float64]:
@@ -135,9 +142,18 @@ class Items:
         return [row[:size] for row, size in zip(rows, self.sizes, strict=True)]
 
 
+@functools.cache
+def group_offsets(num_groups: int, width: int) -> NDArray[np.intp]:
+    """Return where each group begins in a flattened rectangle; shared, not to be changed."""
+    return np.arange(0, num_groups * width, width)
+
+
+@functools.cache
+def _ones(size: int) -> NDArray[np.float64]:
+    return np.ones(size)
+
+
 def _rectangle(groups: Sequence[ArrayLike], sizes: list[int]) -> NDArray[Any]:
-    if list(map(len, groups)) != sizes:  # type: ignore[arg-type]
-        raise ValueError("values and costs differ in shape")
     flat = np.concatenate(groups)
     if flat.ndim != 1:
         raise ValueError("each group's values and costs must be 1-D")
@@ -152,6 +168,8 @@ def _rectangle(groups: Sequence[ArrayLike], sizes: list[int]) -> NDArray[Any]:
 
 def _costs(groups: Sequence[ArrayLike], sizes: list[int]) -> NDArray[Any]:
     """Return costs of one budget in a type that holds them; refuse what is no number."""
+    if list(map(len, groups)) != sizes:  # type: ignore[arg-type]
+        raise ValueError("values and costs differ in shape")
     rows = _rectangle(groups, sizes)
     kind = rows.dtype.kind
     if kind == "f" and all(map(_is_whole, groups)):
@@ -176,7 +194,7 @@ def _is_whole(group: ArrayLike) -> bool:
 
 
 def _number(value: Any) -> Number:
-    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
+    if isinstance(value, _SCALARS) and value.ndim == 0:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, Number):
         raise ValueError(f"a budget must be a number, got {value!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,15 +73,18 @@ def solve_relaxed(
     if len(items.limits) > 1:
         return solve_several(items)
     blend = blend_items(items)
-    flat = np.zeros(items.values.size)
-    flat[items.offsets + blend.indices] = 1.0
-    shares = flat.reshape(items.values.shape)
+    shares = _certain_rows(items.values.shape[1])[blend.indices]
     if blend.group is not None:
         share = blend.slack / blend.step
         shares[blend.group, blend.indices[blend.group]] = 1.0 - share
         shares[blend.group, blend.upper] = share
-    value = float(items.values.ravel().dot(flat))
+    value = float(items.values.ravel().dot(shares.ravel()))
     return RelaxedSolution(items.trim(shares), blend.multiplier, value)
+
+
+@functools.cache
+def _certain_rows(width: int) -> NDArray[np.float64]:
+    return np.eye(width)
 
 
 def blend_items(items: Items) -> Blend:
@@ -126,11 +130,13 @@ def bracket(
         return sum(costs.take(flat).tolist()), sum(values.take(flat).tolist())
 
     upper = values.argmax(1)
-    # Values below each group's best: the same problem, without digits lost to large offsets.
-    values = values - values.take(upper + offsets)[:, None]
-    upper_cost, upper_value = totals(upper)
+    flat = upper + offsets
+    upper_cost = sum(costs.take(flat).tolist())
     if upper_cost <= limit:
         return upper, upper, 0.0
+    # Values below each group's best: the same problem, without digits lost to large offsets.
+    values = values - values.take(flat)[:, None]
+    upper_value = 0.0
     lower = costs.argmin(1)
     lower_cost, lower_value = totals(lower)
     multiplier = 0.0
