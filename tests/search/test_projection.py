@@ -79,7 +79,7 @@ def test_exact_keeps_most_credit_block_by_block(seed):
     problem = small_problem(rng)
     point = searched_point(problem, rng)
     found = project(problem, point, "exact")
-    assert (found.fits, found.method) == (True, "exact")
+    assert (found.fits, found.method, found.thinned) == (True, "exact", False)
 
     def credit(rows, picked):
         return sum(rows[g, c] for g, c in enumerate(picked))

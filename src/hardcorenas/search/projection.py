@@ -24,7 +24,7 @@ from hardcorenas.search.oracle import best_vertex
 from hardcorenas.search.point import RelaxedPoint, one_hot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hardcorenas.search.knapsack.items import Items
     from hardcorenas.search.point import Floats
@@ -47,6 +47,8 @@ class Projection:
         costs: What it costs by each budget's table.
         fits: Whether it keeps every budget; only argmax and relaxed may not.
         credit: Mean probability that the point gave to what was picked: depths and blocks that run.
+        thinned: Whether the exact knapsack met its limit of partial selections, so that more credit
+            may have been possible; the network fits all the same.
     """
 
     architecture: Architecture
@@ -54,6 +56,7 @@ class Projection:
     costs: dict[str, int]
     fits: bool
     credit: float
+    thinned: bool = False
 
 
 def project(problem: Problem, point: RelaxedPoint, method: Method = "exact") -> Projection:
@@ -68,13 +71,14 @@ def project(problem: Problem, point: RelaxedPoint, method: Method = "exact") -> 
     """
     if method not in METHODS:
         raise ValueError(f"method: expected one of {', '.join(METHODS)}, got {method!r}")
+    network, thinned = None, False
     match method:
         case "exact":
-            network = _in_turn(problem, point, _pick_exactly)
+            network, thinned = _in_turn(problem, point, _pick_exactly)
         case "greedy":
-            network = _in_turn(problem, point, _pick_greedily)
+            network, _ = _in_turn(problem, point, _pick_greedily)
         case "joint":
-            network = None
+            pass  # decided below, as where the others have no solution
         case "argmax":
             network = problem.architecture(
                 _largest(point.alpha_shares, problem.alpha_block(point)),
@@ -86,39 +90,45 @@ def project(problem: Problem, point: RelaxedPoint, method: Method = "exact") -> 
         network, method = _most_probable(problem, point), "joint"
     fits = problem.fits_discrete(network)
     assert fits or method in ("argmax", "relaxed"), "a projection that promises to fit must fit"
-    return Projection(
-        network, method, problem.costs(network), fits, _credit(problem, point, network)
-    )
+    credit = _credit(problem, point, network)
+    return Projection(network, method, problem.costs(network), fits, credit, thinned)
 
 
 def _in_turn(
-    problem: Problem, point: RelaxedPoint, pick: Callable[[Items], list[int]]
-) -> Architecture | None:
-    """Project α against β*, then β against the α found; None where a block has no solution."""
+    problem: Problem, point: RelaxedPoint, pick: Callable[[Items], tuple[Sequence[int], bool]]
+) -> tuple[Architecture | None, bool]:
+    """Project α against β*, then β against the α found; None where a block has no solution.
+
+    Returns:
+        The network, and whether a knapsack on the way was thinned.
+    """
     try:
         block = problem.alpha_block(point)
-        choices = _picked(block, pick(block.items(point.alpha_shares)))
+        indices, alpha_proved = pick(block.items(point.alpha_shares))
+        choices = _picked(block, indices)
         point = RelaxedPoint(one_hot(choices, problem.shape[1]), point.beta)
         block = problem.beta_block(point)
-        depths = _picked(block, pick(block.items(point.beta_shares)))
+        indices, beta_proved = pick(block.items(point.beta_shares))
     except (NothingFitsError, UndecidedError):
-        return None
-    return problem.architecture(choices, depths)
+        return None, False
+    network = problem.architecture(choices, _picked(block, indices))
+    return network, not (alpha_proved and beta_proved)
 
 
-def _pick_exactly(items: Items) -> list[int]:
+def _pick_exactly(items: Items) -> tuple[Sequence[int], bool]:
     if not items.limits:
-        return list(items.values.argmax(1))
-    return list(solve_items(items).indices)
+        return list(items.values.argmax(1)), True
+    solution = solve_items(items)
+    return solution.indices, solution.optimal
 
 
-def _pick_greedily(items: Items) -> list[int]:
+def _pick_greedily(items: Items) -> tuple[Sequence[int], bool]:
     if not items.limits:
-        return list(items.values.argmax(1))
-    return solve_items_greedily(items)
+        return list(items.values.argmax(1)), True
+    return solve_items_greedily(items), True
 
 
-def _picked(block: Block, indices: list[int]) -> list[int]:
+def _picked(block: Block, indices: Sequence[int]) -> list[int]:
     return [int(block.stand_in[g, index]) for g, index in enumerate(indices)]
 
 
