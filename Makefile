@@ -36,7 +36,7 @@ bench: setup
 	$(BIN)/python benchmarks/training_speed.py
 	$(BIN)/python benchmarks/solver.py
 
-# 100,000 random problems through the whole solver; about half an hour on two cores.
+# 100,000 random problems through the whole solver; about 20 minutes on two cores.
 stress: setup
 	$(BIN)/python tests/stress.py --problems 100000 --processes 2
 
