@@ -17,6 +17,7 @@ import numpy as np
 
 from hardcorenas.artifacts import dump, write_text
 from hardcorenas.search.frank_wolfe import frank_wolfe, harmonic, short_step
+from hardcorenas.search.simplex import Simplex
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -24,32 +25,6 @@ import matplotlib.pyplot as plt
 DIMENSION = 10
 WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 DOCS = Path(__file__).parent.parent / "docs"
-
-
-class Simplex:
-    """The probability simplex: its oracle is the best corner."""
-
-    def target(self, point, gradient):
-        """Return the corner of least ⟨corner, gradient⟩."""
-        corner = np.zeros_like(point)
-        corner[gradient.argmin()] = 1.0
-        return corner
-
-    def drop(self, point, target, gradient):
-        """Return ⟨point − target, gradient⟩."""
-        return float((point - target) @ gradient)
-
-    def distance_squared(self, point, target):
-        """Return |point − target|²."""
-        return float(np.sum((point - target) ** 2))
-
-    def move(self, point, target, step):
-        """Return the mixture."""
-        return (1 - step) * point + step * target
-
-    def gap(self, point, gradient):
-        """Return the Frank-Wolfe gap."""
-        return self.drop(point, self.target(point, gradient), gradient)
 
 
 def curve(points):

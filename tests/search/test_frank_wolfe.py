@@ -6,27 +6,7 @@ import numpy as np
 import pytest
 
 from hardcorenas.search.frank_wolfe import Status, constant, frank_wolfe, harmonic, short_step
-
-
-class Simplex:
-    """The probability simplex: its oracle is the best corner."""
-
-    def target(self, point, gradient):
-        corner = np.zeros_like(point)
-        corner[gradient.argmin()] = 1.0
-        return corner
-
-    def drop(self, point, target, gradient):
-        return float((point - target) @ gradient)
-
-    def distance_squared(self, point, target):
-        return float(np.sum((point - target) ** 2))
-
-    def move(self, point, target, step):
-        return (1 - step) * point + step * target
-
-    def gap(self, point, gradient):
-        return self.drop(point, self.target(point, gradient), gradient)
+from hardcorenas.search.simplex import Simplex
 
 
 def distance_to(goal):

@@ -165,8 +165,7 @@ class _Evaluated:
         value = float(checked(self._objective(point), self.count).value)
         self._values.setdefault(network, []).append(value)
         costs = tuple(float(b.table.cost(network)) for b in self._problem.additive)
-        slack = tuple(b.limit - cost for b, cost in zip(self._problem.additive, costs, strict=True))
-        self._trace.append(TraceStep(self.count, value, costs, slack))
+        self._trace.append(TraceStep(self.count, value, costs, self._problem.slack(costs)))
 
     def best(self, number: int) -> list[Architecture]:
         return sorted(self._values, key=lambda n: fmean(self._values[n]))[:number]
@@ -212,5 +211,4 @@ def _penalty_gradient(problem: Problem, point: RelaxedPoint) -> Floats:
 
 def _penalty_step(problem: Problem, index: int, value: float, point: RelaxedPoint) -> TraceStep:
     costs = tuple(problem.expected_costs(point))
-    slack = tuple(b.limit - cost for b, cost in zip(problem.additive, costs, strict=True))
-    return TraceStep(index, value, costs, slack)
+    return TraceStep(index, value, costs, problem.slack(costs))

@@ -171,9 +171,7 @@ def _trace_step(problem: Problem, step: Step[RelaxedPoint], block: str) -> Trace
         index=step.index,
         value=step.value,
         costs=tuple(costs),
-        slack=tuple(
-            budget.limit - cost for budget, cost in zip(problem.additive, costs, strict=True)
-        ),
+        slack=problem.slack(costs),
         gap=step.gap,
         step_size=step.step_size,
         block=block,

@@ -84,15 +84,6 @@ class Program:
         self._uppers.append(limit / scale)
         self._scales.append(scale)
 
-    def exclude(self, picked: dict[int, int]) -> None:
-        """Forbid one selection: the items picked in these groups, not all at once."""
-        row = np.zeros(self._num_shares)
-        offsets = np.cumsum([0, *self._sizes])
-        row[[offsets[group] + item for group, item in picked.items()]] = 1.0
-        self._rows.append(row)
-        self._uppers.append(len(picked) - 1.0)
-        self._scales.append(1.0)
-
     def solve(self) -> ProgramSolution:
         """Solve the linear program by the simplex method: the solution is a vertex."""
         solver = self._solver()

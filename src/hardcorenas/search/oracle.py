@@ -42,7 +42,7 @@ def best_vertex(block: Block, values: Floats) -> Units | None:
 
 
 def _one_budget(block: Block, items: Items) -> Units:
-    """Solve for the first of the budgets."""
+    """Solve a knapsack of one budget, to the last unit."""
     blend = blend_items(items)
     rows = _certain(block, blend.indices)
     if blend.group is not None:

@@ -16,7 +16,7 @@ from hardcorenas.errors import InvalidArgumentError, InvalidBudgetError
 from hardcorenas.resources import AdditiveTable
 from hardcorenas.search import feasibility
 from hardcorenas.search.joint import allowed_choices, allowed_depths
-from hardcorenas.search.knapsack.items import Items, group_offsets
+from hardcorenas.search.knapsack.items import INT64_SAFE, Items, group_offsets
 from hardcorenas.search.point import ONE, RelaxedPoint, mix
 from hardcorenas.space import Architecture
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from hardcorenas.resources import Budget
     from hardcorenas.search.point import Floats, Units
     from hardcorenas.space import SearchSpace
-
-_INT64_SAFE = 2**62
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ class Problem:
         self._costs = []
         for budget in self.additive:
             total = budget.table.dearest_cost * ONE
-            costs = np.zeros(self.shape, np.int64 if total < _INT64_SAFE else object)
+            costs = np.zeros(self.shape, np.int64 if total < INT64_SAFE else object)
             for g, (s, b) in enumerate(self.positions):
                 row = budget.table.costs[s][b]
                 costs[g, : len(row)] = row
@@ -152,6 +150,10 @@ class Problem:
             budget.table.base + self.exact_cost(point, k) / ONE**2
             for k, budget in enumerate(self.additive)
         ]
+
+    def slack(self, costs: Sequence[float]) -> tuple[float, ...]:
+        """Return what costs, one for each additive budget, leave of the limits."""
+        return tuple(b.limit - cost for b, cost in zip(self.additive, costs, strict=True))
 
     def fits(self, point: RelaxedPoint) -> bool:
         """Return whether a point keeps every budget, by exact integer arithmetic.

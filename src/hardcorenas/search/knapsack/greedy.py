@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def solve_items_greedily(items: Items) -> list[int]:
         from hardcorenas.search.knapsack.exact import solve_items  # it starts from this module
 
         # Something else than the cheapest may fit: the lightest selection of all that do.
-        start = list(solve_items(Items(items.sizes, -_burden(items), items.costs, items.limits, items.offsets)).indices)  # noqa: E501  # fmt: skip
+        start = list(solve_items(replace(items, values=-_burden(items))).indices)
     if start is None:
         raise NothingFitsError(f"the cheapest items exceed the budget {items.limits[0]}")
     return improve(items, start)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Number = int | float
 _SEQUENCES = (list, tuple, np.ndarray)
 _SCALARS = (np.generic, np.ndarray)
-_INT64_SAFE = 2**62
+INT64_SAFE = 2**62
 
 
 class NothingFitsError(ValueError):
@@ -132,7 +132,7 @@ class Items:
         above = [[c - floor for c in row] for row, floor in zip(rows, floors, strict=True)]
         if isinstance(limit, float) or self.costs[budget].dtype.kind == "f":
             return np.array(above, float), limit
-        safe = max(limit, *map(max, above)) * 2 < _INT64_SAFE
+        safe = max(limit, *map(max, above)) * 2 < INT64_SAFE
         return np.array(above, np.int64 if safe else object), limit
 
     def trim(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
