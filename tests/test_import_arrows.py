@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from pathlib import Path
 
 import hardcorenas
@@ -29,9 +30,18 @@ ARROWS = {
 COMPOSITION = {"cli", "config", "pipeline"}
 # Files with more rights than their layer, each for a reason.
 EXTRA = {
-    "__init__.py": {"networks", "resources", "space"},  # lazy public names
+    "__init__.py": {"deploy", "networks", "resources", "space"},  # lazy public names
     "resources/count.py": {"networks"},  # counts the parts of networks
+    "resources/plan.py": {"networks"},  # times the parts of networks
+    "resources/measuring.py": {"networks"},
+    "resources/workshop.py": {"networks"},  # builds them
 }
+# In a layer without torch, what runs networks.
+TORCH_FILES = {"resources/workshop.py", "resources/bundle.py"}
+TORCH_FOLDERS = ("resources/targets/",)
+# Copied to devices: only the standard library, numpy and onnxruntime, and of ours what is copied.
+PORTABLE_FOLDER = "resources/timing/"
+PORTABLE = {"hardcorenas.errors", "hardcorenas.artifacts", "hardcorenas.resources.timing"}
 TORCH_FREE_LAYERS = {"", "errors", "artifacts", "space", "resources", "search", "report", "cli"}
 TORCH_FREE_FILES = {"networks/__init__.py", "networks/layout.py", "networks/counting.py"}
 
@@ -67,9 +77,19 @@ def violations(layer: str, file: str, source: str) -> list[str]:
             if target not in allowed:
                 found.append(f"{file}: {layer or 'package'} may not import {target}")
         free = layer in TORCH_FREE_LAYERS or file in TORCH_FREE_FILES
+        free = free and file not in TORCH_FILES and not file.startswith(TORCH_FOLDERS)
         if package in ("torch", "torchvision", "timm") and free:
             found.append(f"{file}: may not import {package}")
+        if file.startswith(PORTABLE_FOLDER) and not is_portable(module):
+            found.append(f"{file}: is copied to devices and may not import {module}")
     return found
+
+
+def is_portable(module: str) -> bool:
+    package = module.partition(".")[0]
+    if package == "hardcorenas":
+        return any(module == allowed or module.startswith(f"{allowed}.") for allowed in PORTABLE)
+    return package in sys.stdlib_module_names or package in ("numpy", "onnxruntime")
 
 
 def test_the_package_keeps_its_arrows():
@@ -91,6 +111,8 @@ def test_a_wrong_arrow_is_noticed():
     assert violations("networks", "networks/x.py", wrong) == []
     assert violations("resources", "resources/x.py", "from hardcorenas import cli") != []
     assert violations("attic", "attic/x.py", "") != []
+    for foreign in ("import onnx", "import rich", "from hardcorenas.space import Stage"):
+        assert violations("resources", "resources/timing/x.py", foreign) != []
     # The package's own lazy names lead everywhere, so nothing inside it may use them.
     assert violations("space", "space/x.py", "import hardcorenas as hc") != []
     assert violations("space", "space/x.py", "from hardcorenas import build") != []

@@ -9,9 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hardcorenas.deploy.certificate import certify
     from hardcorenas.networks.build import build
     from hardcorenas.resources.budget import Budget
     from hardcorenas.resources.count import count
+    from hardcorenas.resources.measuring import measure
     from hardcorenas.resources.table import ResourceTable
     from hardcorenas.space import Architecture, Choice, Head, SearchSpace, Stage, Stem
 
@@ -27,7 +29,9 @@ _HOMES = {
     "Stage": "hardcorenas.space",
     "Stem": "hardcorenas.space",
     "build": "hardcorenas.networks.build",
+    "certify": "hardcorenas.deploy.certificate",
     "count": "hardcorenas.resources.count",
+    "measure": "hardcorenas.resources.measuring",
 }
 
 __all__ = [
@@ -41,7 +45,9 @@ __all__ = [
     "Stem",
     "__version__",
     "build",
+    "certify",
     "count",
+    "measure",
 ]
 
 

@@ -20,6 +20,11 @@ Json = dict[str, Any]
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -27,8 +32,8 @@ def write_text(path: str | Path, text: str) -> None:
     except OSError as error:
         raise ArtifactError(f"{path}: cannot be written ({error.strerror})") from error
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(0o666 & ~_umask())

@@ -81,6 +81,10 @@ class ArtifactError(HardcorenasError):
     """A file is missing, torn, of another kind or of another format version."""
 
 
+class ForeignTableError(HardcorenasError):
+    """A table was measured on another device, runtime, version or setting than it is used on."""
+
+
 class MissingDependencyError(HardcorenasError, ImportError):
     """An optional package is needed; names the extra that brings it."""
 

@@ -24,11 +24,22 @@ app = App(
     version_flags=["--version"],
     help_flags=["--help", "-h"],
     help_format="markdown",
+    suppress_keyboard_interrupt=False,  # `run` has its own exit code and last word
 )
 app.command(
     "hardcorenas.cli.space:show",
     name="space",
     help="Show a search space, or one network of it: stages, size, MACs, parameters, memory.",
+)
+app.command(
+    "hardcorenas.cli.measure:measure",
+    name="measure",
+    help="Measure what every choice of a space costs in time on your device; write a table.",
+)
+app.command(
+    "hardcorenas.cli.certify:certify",
+    name="certify",
+    help="Time a network on your device and certify whether it keeps its budgets.",
 )
 
 
@@ -40,9 +51,10 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command; return 0, or 2 after a one-line error that the user can mend."""
+    """Run one command; return its exit code, or 2 after a one-line error the user can mend."""
+    code = None
     try:
-        app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except HardcorenasError as error:
         return _fail(str(error))
@@ -55,7 +67,7 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return INTERRUPTED
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _never_fail_on_characters(stream: TextIO) -> None:

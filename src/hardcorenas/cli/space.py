@@ -8,14 +8,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
-from rich import box
-from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
 
 from hardcorenas.artifacts import is_file
+from hardcorenas.cli.networks import changed_space, chosen_architecture
 from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
-from hardcorenas.errors import HardcorenasError, InvalidArchitectureError, shown
+from hardcorenas.cli.tables import print_table, text_table
+from hardcorenas.errors import HardcorenasError, shown
 from hardcorenas.networks import layout
 from hardcorenas.resources.count import count
 from hardcorenas.space import Architecture, SearchSpace, preset_names, preset_text
@@ -63,9 +61,9 @@ def show(
             raise HardcorenasError("--resolution and --classes need a space to change; name one")
         _list_presets(as_json)
         return
-    chosen = _changed(chosen, resolution, classes)
+    chosen = changed_space(chosen, resolution, classes)
     tables = {resource: count(chosen, resource) for resource in RESOURCES}
-    network = None if architecture is None else _chosen_architecture(chosen, architecture)
+    network = None if architecture is None else chosen_architecture(chosen, architecture)
     if as_json:
         described = _network_json(network, tables) if network else _space_json(chosen, tables)
         print(json.dumps(described, indent=2))
@@ -87,33 +85,12 @@ def _chosen_space(space: str | None, architecture: str | None) -> SearchSpace | 
     )
 
 
-def _changed(space: SearchSpace, resolution: int | None, classes: int | None) -> SearchSpace:
-    changes = {"resolution": resolution, "num_classes": classes}
-    return space.replace(**{field: value for field, value in changes.items() if value is not None})
-
-
-def _chosen_architecture(space: SearchSpace, text: str) -> Architecture:
-    if text in ("lightest", "heaviest"):
-        return space.lightest if text == "lightest" else space.heaviest
-    if is_file(text):
-        loaded = Architecture.load(text)
-        if loaded.space.stages != space.stages:
-            raise InvalidArchitectureError(
-                f"{text}: is an architecture of space {loaded.space.name!r}, whose stages differ "
-                f"from those of {space.name!r}; leave the space out to use the file's own"
-            )
-        return Architecture(space, loaded.stages)
-    if text.endswith(".json"):
-        raise InvalidArchitectureError(f"{shown(text)}: no such file")
-    return Architecture.parse(space, text)
-
-
 def _list_presets(as_json: bool) -> None:
     spaces = [SearchSpace.preset(name) for name in preset_names()]
     if as_json:
         print(json.dumps([{"name": s.name, "size": s.size} for s in spaces], indent=2))
         return
-    table = _table("preset", "image", "classes", "stages", "architectures", "MACs")
+    table = text_table("preset", "image", "classes", "stages", "architectures", "MACs")
     for space in spaces:
         macs = count(space, "macs")
         table.add_row(
@@ -124,7 +101,7 @@ def _list_presets(as_json: bool) -> None:
             f"{Decimal(space.size):.2e}",
             f"{_short(macs.cost(space.lightest))} … {_short(macs.cost(space.heaviest))}",
         )
-    _print(table)
+    print_table(table)
     print("\nOne of them in detail:   hardcorenas space mobile")
     print("A space of your own:     hardcorenas space mobile --toml > my.toml")
 
@@ -135,7 +112,7 @@ def _print_space(space: SearchSpace, tables: dict[Resource, ResourceTable]) -> N
         f"{space.num_classes} classes"
     )
     print(f"{_size(space)} architectures\n")
-    stages = _table(
+    stages = text_table(
         "stage", "width", "stride", "activation", "depths", "expansions", "kernels", "SE"
     )
     stem = space.stem
@@ -156,18 +133,18 @@ def _print_space(space: SearchSpace, tables: dict[Resource, ResourceTable]) -> N
     stages.add_row("head", str(space.head.width), "1", space.head.activation)
     if space.head.hidden_width:
         stages.add_row("", str(space.head.hidden_width), "", space.head.activation)
-    _print(stages)
+    print_table(stages)
     print()
-    ends = _table("network", "MACs", "parameters", "memory")
+    ends = text_table("network", "MACs", "parameters", "memory")
     for name, architecture in (("lightest", space.lightest), ("heaviest", space.heaviest)):
         ends.add_row(name, *_amounts(architecture, tables))
-    _print(ends)
+    print_table(ends)
     print("\nMACs and memory are those of one image; memory is the peak of activations.")
 
 
 def _print_network(architecture: Architecture, tables: dict[Resource, ResourceTable]) -> None:
     print(textwrap.fill(f"{architecture.space.name}: {architecture}", 80), end="\n\n")
-    blocks = _table("block", "choice", "channels", "pixels", "MACs", "parameters", "memory")
+    blocks = text_table("block", "choice", "channels", "pixels", "MACs", "parameters", "memory")
     for row in _rows(architecture, tables):
         blocks.add_row(
             row["block"],
@@ -180,7 +157,7 @@ def _print_network(architecture: Architecture, tables: dict[Resource, ResourceTa
         )
     blocks.add_section()
     blocks.add_row("network", "", "", "", *_amounts(architecture, tables))
-    _print(blocks)
+    print_table(blocks)
     print("\nMACs and parameters add up; memory is the peak of the neediest block.")
 
 
@@ -244,21 +221,6 @@ def _totals(architecture: Architecture, tables: dict[Resource, ResourceTable]) -
 def _amounts(architecture: Architecture, tables: dict[Resource, ResourceTable]) -> list[str]:
     totals = _totals(architecture, tables)
     return [_grouped(totals["macs"]), _grouped(totals["params"]), _bytes(totals["memory"])]
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for position, column in enumerate(columns):
-        table.add_column(column, justify="left" if position == 0 else "right", no_wrap=True)
-    return table
-
-
-def _print(table: Table) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    # A narrow terminal wraps long lines; cutting numbers off would be worse.
-    natural = Measurement.get(console, console.options.update(max_width=1000), table).maximum
-    console.width = max(console.width, natural)
-    console.print(table)
 
 
 def _size(space: SearchSpace) -> str:

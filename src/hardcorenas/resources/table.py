@@ -11,13 +11,20 @@ linear in α for fixed β and linear in β for fixed α.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 from hardcorenas import artifacts
-from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidArchitectureError
+from hardcorenas.errors import (
+    ArtifactError,
+    ForeignTableError,
+    HardcorenasError,
+    InvalidArchitectureError,
+    shown,
+)
 from hardcorenas.resources.units import UNITS, Unit
 from hardcorenas.space import Architecture, SearchSpace
 
@@ -28,12 +35,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from hardcorenas.resources.calibration import Calibration
+    from hardcorenas.resources.targets import Fingerprint
+
     Alpha = Sequence[Sequence[ArrayLike]]
     Beta = Sequence[ArrayLike]
 
 Costs = tuple[tuple[tuple[int, ...], ...], ...]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 # Below this, sums are exact in 64-bit floats too: 104 days in nanoseconds, 9 · 10^15 MACs.
 LARGEST_TOTAL = 2**53
 
@@ -52,7 +62,8 @@ class Provenance:
         precision: Of the numbers, such as ``"float32"``.
         versions: Library versions, by name.
         date: When, in ISO format.
-        spread: Typical relative spread of a measured cell.
+        spread: Typical relative standard deviation of one quiet reading.
+        notes: Words about the measurement that a user should read.
     """
 
     method: str
@@ -65,11 +76,15 @@ class Provenance:
     versions: dict[str, str] = field(default_factory=dict, hash=False)
     date: str | None = None
     spread: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class ResourceTable(ABC):
     """What every choice of every block of a space costs, and what the fixed part costs.
+
+    The costs of a measured table are upper bounds: predictions with the margin of its calibration
+    on top. So a budget is kept by the bound, not by a mean.
 
     Attributes:
         space: The space it was made for, image size and number of classes included.
@@ -78,6 +93,7 @@ class ResourceTable(ABC):
         base: Cost of stem and head.
         costs: ``costs[stage][block][choice]``, up to the largest depth of each stage.
         provenance: Where the numbers come from.
+        calibration: How well a measured table predicts, and its margin; none if counted.
     """
 
     space: SearchSpace
@@ -86,6 +102,7 @@ class ResourceTable(ABC):
     base: int
     costs: Costs
     provenance: Provenance
+    calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -116,6 +133,48 @@ class ResourceTable(ABC):
     def cost(self, architecture: Architecture) -> int:
         """Return the exact cost of a discrete architecture, in the table's unit."""
         return self.total([cost for costs in self.block_costs(architecture) for cost in costs])
+
+    def predicted(self, architecture: Architecture) -> int:
+        """Return the cost to expect: that of a counted table, or the bound less its margin."""
+        margin = 0.0 if self.calibration is None else self.calibration.margin
+        return round(self.cost(architecture) / (1 + margin))
+
+    def with_confidence(self, confidence: float) -> Self:
+        """Return the same measurement with the margin of another confidence.
+
+        Args:
+            confidence: The chance, from 0.5, that a network stays within its upper bound.
+        """
+        if self.calibration is None:
+            return self
+        calibration = dataclasses.replace(self.calibration, confidence=confidence)
+        factor = (1 + calibration.margin) / (1 + self.calibration.margin)
+        return dataclasses.replace(
+            self,
+            base=math.ceil(factor * self.base),
+            costs=tuple(
+                tuple(tuple(math.ceil(factor * cost) for cost in row) for row in rows)
+                for rows in self.costs
+            ),
+            calibration=calibration,
+        )
+
+    def check_bound_to(self, found: Fingerprint) -> None:
+        """Raise `ForeignTableError` unless the table was measured on just this.
+
+        Args:
+            found: Device, runtime, threads, precision and versions of a target.
+        """
+        differing = [
+            f"{name} is {shown(expected)}, here {shown(actual)}"
+            for name, actual in dataclasses.asdict(found).items()
+            if (expected := getattr(self.provenance, name)) != actual
+        ]
+        if differing:
+            raise ForeignTableError(
+                f"this {self.resource} table was measured on something else: "
+                f"its {', its '.join(differing)}"
+            )
 
     @property
     @abstractmethod
@@ -152,6 +211,7 @@ class ResourceTable(ABC):
             "provenance": dataclasses.asdict(self.provenance),
             "base": self.base,
             "costs": self.costs,
+            "calibration": self.calibration and self.calibration.to_dict(),
             "space": self.space.to_dict(),
         }
         return artifacts.dump(content, kind="table", version=FORMAT_VERSION)
@@ -292,7 +352,7 @@ def _flatten(alpha: Alpha, beta: Beta) -> tuple[NDArray[np.float64], NDArray[np.
 
 def _read_fields(data: dict[str, Any]) -> dict[str, Any]:
     """Return a table's fields from plain data; their values are checked by the table itself."""
-    expected = {"resource", "unit", "provenance", "base", "costs", "space"}
+    expected = {"resource", "unit", "provenance", "base", "costs", "calibration", "space"}
     if set(data) != expected:
         odd = ", ".join(sorted(set(data) ^ expected))
         raise ArtifactError(f"unknown or missing fields: {odd}")
@@ -302,10 +362,26 @@ def _read_fields(data: dict[str, Any]) -> dict[str, Any]:
         raise ArtifactError(f"provenance: expected the fields {', '.join(sorted(known))}")
     return {
         **data,
-        "provenance": Provenance(**provenance),
+        "provenance": _provenance(provenance),
+        "calibration": _calibration(data["calibration"]),
         "costs": _tuples(data["costs"]),
         "space": SearchSpace.from_dict(data["space"]),
     }
+
+
+def _provenance(data: dict[str, Any]) -> Provenance:
+    notes = data.get("notes", [])
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        raise ArtifactError("provenance.notes: expected a list of texts")
+    return Provenance(**{**data, "notes": tuple(notes)})
+
+
+def _calibration(data: object) -> Calibration | None:
+    if data is None:
+        return None
+    from hardcorenas.resources.calibration import Calibration  # needs numpy, counting does not
+
+    return Calibration.from_dict(data)
 
 
 def _tuples(value: object) -> Any:

@@ -1,0 +1,170 @@
+"""``hardcorenas measure``: what each choice costs on this device, or on one without PyTorch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Group, Parameter
+
+from hardcorenas.cli.networks import changed_space
+from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
+from hardcorenas.cli.progress import progress_bar
+from hardcorenas.cli.tables import print_table, text_table
+from hardcorenas.errors import HardcorenasError
+from hardcorenas.resources.calibration import DEFAULT_CONFIDENCE, check_confidence
+from hardcorenas.resources.plan import DEFAULT_NETWORKS, DEFAULT_UNSEEN, Plan
+from hardcorenas.resources.targets import TARGETS
+from hardcorenas.space import SearchSpace
+
+if TYPE_CHECKING:
+    from hardcorenas.resources import ResourceTable
+
+_WHERE = Group.create_ordered("What and where")
+_HOW = Group.create_ordered("How carefully")
+_ELSEWHERE = Group.create_ordered("On a device without PyTorch")
+
+DEFAULT_MINUTES = 3.0
+
+
+def measure(
+    space: str | None = None,
+    /,
+    *,
+    target: Annotated[str, Parameter(group=_WHERE)] = "onnxruntime",
+    threads: Annotated[WholeNumber, Parameter(group=_WHERE)] = 1,
+    batch_size: Annotated[WholeNumber, Parameter(group=_WHERE)] = 1,
+    precision: Annotated[str, Parameter(group=_WHERE)] = "float32",
+    resolution: Annotated[WholeNumber | None, Parameter(group=_WHERE)] = None,
+    classes: Annotated[WholeNumber | None, Parameter(group=_WHERE)] = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=_WHERE)] = None,
+    minutes: Annotated[float, Parameter(group=_HOW)] = DEFAULT_MINUTES,
+    confidence: Annotated[float, Parameter(group=_HOW)] = DEFAULT_CONFIDENCE,
+    networks: Annotated[WholeNumber, Parameter(group=_HOW)] = DEFAULT_NETWORKS,
+    unseen: Annotated[WholeNumber, Parameter(group=_HOW)] = DEFAULT_UNSEEN,
+    seed: Annotated[WholeNumber, Parameter(group=_HOW)] = 0,
+    bundle: Annotated[Path | None, Parameter(group=_ELSEWHERE)] = None,
+    from_result: Annotated[Path | None, Parameter(group=_ELSEWHERE)] = None,
+) -> None:
+    """Measure what every choice of a space costs in time, and write it as a table.
+
+    An interrupted measurement goes on where it was when the same command is given again.
+
+    Args:
+        space: A preset's name or a TOML file.
+        target: What runs the networks: onnxruntime, openvino, torch or torch-compile.
+        threads: Threads that one network may use.
+        batch_size: Images at once; the times are those of a batch.
+        precision: Of weights and activations: float32, or bfloat16 for torch.
+        resolution: Side of the image in pixels, instead of the space's own.
+        classes: Number of classes, instead of the space's own.
+        output: Where to write the table; by default SPACE-TARGET.json.
+        minutes: Stop timing after this long, or earlier when all is known well enough.
+        confidence: The chance that a network stays within its upper bound.
+        networks: Whole networks to correct the table with.
+        unseen: Further networks to judge it by.
+        seed: Decides which networks, and the order of timing.
+        bundle: Write a zip to run on a device instead of measuring here.
+        from_result: Make the table from what the zip wrote on the device.
+    """
+    check_confidence(confidence)
+    if from_result is not None:
+        if space is not None or bundle is not None:
+            raise HardcorenasError(
+                "--from-result knows its space; leave out the space and --bundle"
+            )
+        _from_result(from_result, output, confidence)
+        return
+    if space is None:
+        raise HardcorenasError("name a space to measure, such as: hardcorenas measure mobile")
+    chosen = changed_space(SearchSpace.load(space), resolution, classes)
+    plan = Plan(chosen, batch_size, networks, unseen, seed)
+    if bundle is not None:
+        _write_bundle(plan, bundle)
+        return
+    if target not in TARGETS:
+        raise HardcorenasError(f"--target: expected one of {', '.join(TARGETS)}, got {target!r}")
+    path = output or Path(f"{chosen.name}-{target}.json")
+    readings = path.with_suffix(".readings")
+    if readings.exists():
+        print(f"going on from {readings}")
+
+    from hardcorenas.resources.measuring import measure as measure_table
+
+    try:
+        with progress_bar() as progress:
+            table = measure_table(
+                chosen,
+                target,
+                threads=threads,
+                batch_size=batch_size,
+                precision=precision,
+                confidence=confidence,
+                minutes=minutes,
+                networks=networks,
+                unseen=unseen,
+                seed=seed,
+                readings=readings,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        print("interrupted; give the same command again to go on", file=sys.stderr)
+        raise
+    table.save(path)
+    readings.unlink()
+    print_summary(table)
+    print(f"written: {path}")
+
+
+def print_summary(table: ResourceTable) -> None:
+    """Print where a measured table comes from, what it ranges over, and how good it is."""
+    where, judged = table.provenance, table.calibration
+    assert judged is not None
+    unit = table.display_unit
+    versions = ", ".join(f"{name} {version}" for name, version in where.versions.items())
+    print(
+        f"{table.space.name} at {where.resolution}×{where.resolution}, batch {where.batch_size}, "
+        f"{where.precision}\n"
+        f"{versions}, threads: {where.threads}\n{where.device}\n"
+    )
+    ends = text_table("network", "predicted", "upper bound")
+    for name in ("lightest", "heaviest"):
+        network = getattr(table.space, name)
+        ends.add_row(name, unit.format(table.predicted(network)), unit.format(table.cost(network)))
+    print_table(ends)
+    print(
+        f"\nOn {len(judged.unseen)} networks it has not seen: slope {judged.slope:.3f}, "
+        f"R² {judged.r_squared:.4f},\n"
+        f"mean error {judged.mean_error:.1%}, worst {judged.worst_error:.1%}. "
+        f"Margin at {judged.confidence:.4g} confidence: {judged.margin:.1%}.\n"
+        f"Parts timed alone add up to {judged.isolated_ratio:.0%} of whole networks; "
+        f"{judged.quiet_share:.0%} of the readings were quiet."
+    )
+    for note in where.notes:
+        print(f"note: {note}")
+    print()
+
+
+def _write_bundle(plan: Plan, path: Path) -> None:
+    from hardcorenas.resources.bundle import write_bundle
+
+    with progress_bar() as progress:
+        write_bundle(path, plan, progress)
+    print(
+        f"written: {path} ({path.stat().st_size / 1e6:.0f} MB)\n\n"
+        f"Copy it to the device; there, with numpy and onnxruntime installed:\n"
+        f"    python {path.name}\n"
+        f"Bring the result back; here:\n"
+        f"    hardcorenas measure --from-result {path.with_suffix('.result').name}"
+    )
+
+
+def _from_result(result: Path, output: Path | None, confidence: float) -> None:
+    from hardcorenas.resources.measuring import table_from_result
+
+    table = table_from_result(result, confidence=confidence)
+    path = output or result.with_suffix(".json")
+    table.save(path)
+    print_summary(table)
+    print(f"written: {path}")

@@ -1,0 +1,95 @@
+"""ONNX files of whole networks: written with their architecture inside, read with checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hardcorenas import artifacts
+from hardcorenas.errors import ArtifactError
+from hardcorenas.space import Architecture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import onnx
+    import torch
+
+ARCHITECTURE_KEY = "hardcorenas.architecture"
+
+
+def network_to_onnx(
+    network: torch.nn.Module, architecture: Architecture, batch_size: int = 1
+) -> onnx.ModelProto:
+    """Return a network as an ONNX model that carries its architecture.
+
+    Args:
+        network: A plain network of the architecture.
+        architecture: Stored in the model's metadata, so that its file says what it is.
+        batch_size: Images at once.
+    """
+    import torch
+
+    from hardcorenas.resources.targets.onnx_models import to_onnx
+
+    space = architecture.space
+    size = (batch_size, space.input_channels, space.resolution, space.resolution)
+    model = to_onnx(network, torch.zeros(size))
+    entry = model.metadata_props.add()
+    entry.key, entry.value = ARCHITECTURE_KEY, architecture.to_json()
+    return model
+
+
+def read_onnx(path: str | Path, input_shape: tuple[int, ...]) -> onnx.ModelProto:
+    """Return the model of a file, its open dimensions set to a shape.
+
+    Args:
+        path: The file.
+        input_shape: What its one input should take: images, channels, height, width.
+    """
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load(str(path))
+        onnx.checker.check_model(model)
+    except FileNotFoundError:
+        raise ArtifactError(f"{path}: no such file") from None
+    except (DecodeError, onnx.checker.ValidationError, OSError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else "empty"
+        raise ArtifactError(
+            f"{path}: is not a readable ONNX model ({reason}); is it torn?"
+        ) from None
+    _set_input_shape(model, input_shape, str(path))
+    return model
+
+
+def stored_architecture(model: onnx.ModelProto, source: str) -> Architecture | None:
+    """Return the architecture that `network_to_onnx` stored, if it is one of ours."""
+    for entry in model.metadata_props:
+        if entry.key == ARCHITECTURE_KEY:
+            return Architecture.from_json(entry.value, source=source)
+    return None
+
+
+def write_onnx(path: str | Path, model: onnx.ModelProto) -> None:
+    """Write a model to a file, whole or not at all."""
+    artifacts.write_bytes(path, model.SerializeToString())
+
+
+def _set_input_shape(model: onnx.ModelProto, shape: tuple[int, ...], source: str) -> None:
+    weights = {weight.name for weight in model.graph.initializer}
+    inputs = [given for given in model.graph.input if given.name not in weights]
+    if len(inputs) != 1:
+        raise ArtifactError(f"{source}: has {len(inputs)} inputs, expected one, of images")
+    dimensions = inputs[0].type.tensor_type.shape.dim
+    found = [d.dim_value if d.HasField("dim_value") else None for d in dimensions]
+    if len(found) != len(shape) or any(
+        f not in (None, expected) for f, expected in zip(found, shape, strict=True)
+    ):
+        written = "×".join("?" if f is None else str(f) for f in found)
+        raise ArtifactError(
+            f"{source}: takes images of {written}, the table was measured at "
+            f"{'×'.join(map(str, shape))}; export it at that size, or measure a table for it"
+        )
+    for dimension, expected in zip(dimensions, shape, strict=True):
+        dimension.dim_value = expected

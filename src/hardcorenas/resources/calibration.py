@@ -1,0 +1,277 @@
+"""Corrects times of isolated parts by whole networks, and says how good the result is.
+
+A part alone is not a part in a network: it pays for being called, its input comes from cold memory
+or in another layout. So times of parts do not add up. Given the counts K (network × part) and the
+measured times y of whole networks, the corrected times solve
+
+    minimise   Σ_i ((K t)_i / y_i − 1)²  +  λ Σ_p (t_p / t⁰_p − 1)²    over  t ≥ 0,
+
+where t⁰, the point they are pulled to, is the isolated time under a correction that all parts
+share: a factor, a constant for every block, and one for every element that a block reads and
+writes. λ is the one that predicts best those calibration networks that were left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardcorenas.errors import ArtifactError, InvalidArgumentError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+DEFAULT_CONFIDENCE = 0.99
+_PULLS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+_FOLDS = 6
+_SHARED_PULL = 1e-3
+_LEAST_SHARE = 0.05  # of its isolated time that the shared correction leaves to a part
+# Beyond these a table is not to be trusted.
+_WORST_SLOPE, _WORST_R_SQUARED, _WORST_ERROR = 0.03, 0.95, 0.10
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How well a table predicts networks that it has not seen, and the margin that follows.
+
+    Attributes:
+        unseen: For each unseen network, predicted and measured nanoseconds.
+        networks: How many others the table was corrected with.
+        isolated_ratio: What isolated parts add up to, relative to whole networks.
+        confidence: The chance that an unseen network stays within the margin.
+        yardstick: Time of the yardstick in nanoseconds while the table was measured.
+        quiet_share: Share of the readings that were taken at quiet moments.
+        drift: Relative standard deviation of the machine's quiet pace over the measurement.
+    """
+
+    unseen: tuple[tuple[int, int], ...]
+    networks: int
+    isolated_ratio: float
+    confidence: float
+    yardstick: int
+    quiet_share: float
+    drift: float
+
+    def __post_init__(self) -> None:
+        pairs = all(
+            isinstance(pair, tuple) and len(pair) == 2 and all(_positive(v) for v in pair)
+            for pair in self.unseen
+        )
+        if not pairs or len(self.unseen) < 2:
+            raise ArtifactError("calibration.unseen: expected two or more pairs of times above 0")
+        for name in ("isolated_ratio", "yardstick", "quiet_share", "networks"):
+            if not _positive(getattr(self, name)):
+                raise ArtifactError(f"calibration.{name}: expected a number above 0")
+        if self.drift != 0 and not _positive(self.drift):
+            raise ArtifactError("calibration.drift: expected a number from 0")
+        check_confidence(self.confidence)
+
+    @property
+    def slope(self) -> float:
+        """Measured over predicted: the slope of the line through the origin."""
+        predicted, measured = self._columns()
+        return float(predicted @ measured / (predicted @ predicted))
+
+    @property
+    def r_squared(self) -> float:
+        """Share of the variance of measured times that the prediction, as it is, explains."""
+        predicted, measured = self._columns()
+        total = float(np.sum((measured - measured.mean()) ** 2))
+        return 1 - float(np.sum((measured - predicted) ** 2)) / total if total else 0.0
+
+    @property
+    def residuals(self) -> Floats:
+        """Measured over predicted, less one."""
+        predicted, measured = self._columns()
+        return measured / predicted - 1
+
+    @property
+    def mean_error(self) -> float:
+        """Mean of the absolute residuals."""
+        return float(np.abs(self.residuals).mean())
+
+    @property
+    def worst_error(self) -> float:
+        """Largest of the absolute residuals."""
+        return float(np.abs(self.residuals).max())
+
+    @property
+    def margin(self) -> float:
+        """What to add to a prediction, as a share of it, to get the upper bound.
+
+        The one-sided prediction bound for the next residual, taking residuals as normal: with n of
+        them of mean m and deviation s, and d the drift of the machine, which a later measurement
+        meets at another pace, m + t(confidence, n − 1) · √(s² (1 + 1/n) + d²); at least 0.
+        """
+        from scipy.stats import t
+
+        residuals = self.residuals
+        n = len(residuals)
+        quantile = float(t.ppf(self.confidence, n - 1))
+        deviation = math.hypot(residuals.std(ddof=1) * math.sqrt(1 + 1 / n), self.drift)
+        bound = residuals.mean() + quantile * deviation
+        return max(0.0, float(bound))
+
+    @property
+    def complaint(self) -> str | None:
+        """What is wrong with the table and what to do, if it is not to be trusted."""
+        problems = []
+        if abs(self.slope - 1) > _WORST_SLOPE:
+            problems.append(f"slope {self.slope:.3f}")
+        if self.r_squared < _WORST_R_SQUARED:
+            problems.append(f"R² {self.r_squared:.3f}")
+        if self.worst_error > _WORST_ERROR:
+            problems.append(f"an error of {self.worst_error:.1%}")
+        if not problems:
+            return None
+        return (
+            f"the table predicts unseen networks badly ({', '.join(problems)}): its margin is "
+            f"{self.margin:.1%}; stop other programs and measure again, with more --minutes"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; what follows from the pairs is there for readers."""
+        return {
+            "unseen": [list(pair) for pair in self.unseen],
+            "networks": self.networks,
+            "isolated_ratio": self.isolated_ratio,
+            "confidence": self.confidence,
+            "yardstick": self.yardstick,
+            "quiet_share": self.quiet_share,
+            "drift": self.drift,
+            "summary": {
+                "slope": self.slope,
+                "r_squared": self.r_squared,
+                "mean_error": self.mean_error,
+                "worst_error": self.worst_error,
+                "margin": self.margin,
+            },
+        }
+
+    @staticmethod
+    def from_dict(data: Any) -> Calibration:
+        """Read what `to_dict` returned; the summary is computed anew."""
+        fields = [field.name for field in dataclasses.fields(Calibration)]
+        if not isinstance(data, dict) or set(data) - {"summary"} != set(fields):
+            raise ArtifactError(f"calibration: expected the fields {', '.join(fields)}")
+        unseen = data["unseen"]
+        if not isinstance(unseen, list) or not all(isinstance(pair, list) for pair in unseen):
+            raise ArtifactError("calibration.unseen: expected pairs of times")
+        return Calibration(
+            **{name: data[name] for name in fields if name != "unseen"},
+            unseen=tuple(tuple(pair) for pair in unseen),
+        )
+
+    def _columns(self) -> tuple[Floats, Floats]:
+        predicted, measured = np.array(self.unseen, float).T
+        return predicted, measured
+
+
+def check_confidence(confidence: object) -> None:
+    """Raise unless this is a share that a margin can be computed for."""
+    if (
+        isinstance(confidence, bool)
+        or not isinstance(confidence, int | float)
+        or not 0.5 <= confidence <= 0.9999
+    ):
+        raise InvalidArgumentError(
+            f"confidence: expected a number from 0.5 to 0.9999, got {shown(confidence)}"
+        )
+
+
+def corrected_times(isolated: Floats, elements: Floats, counts: Floats, measured: Floats) -> Floats:
+    """Return the times of parts that explain whole networks best.
+
+    Args:
+        isolated: Time of every part alone; the fixed part first.
+        elements: For every part, numbers that its correction may be proportional to; rows of
+            zeros for the fixed part.
+        counts: ``counts[network, part]``.
+        measured: Time of every network.
+    """
+    pull = min(_PULLS, key=lambda p: _left_out_error(isolated, elements, counts, measured, p))
+    return _fit(isolated, elements, counts, measured, pull)
+
+
+def _fit(
+    isolated: Floats, elements: Floats, counts: Floats, measured: Floats, pull: float
+) -> Floats:
+    from scipy.optimize import nnls
+
+    towards = _shared_correction(isolated, elements, counts, measured)
+    shares = counts * towards / measured[:, None]
+    pulls = math.sqrt(pull) * np.eye(len(towards))
+    factors, _ = nnls(
+        np.vstack([shares, pulls]), np.concatenate([np.ones(len(measured)), pulls.sum(1)])
+    )
+    return np.asarray(factors * towards)
+
+
+def _shared_correction(
+    isolated: Floats, elements: Floats, counts: Floats, measured: Floats
+) -> Floats:
+    """Return a · isolated + elements · b, with the few numbers a and b fitted to the networks."""
+    parts = np.column_stack([isolated, elements])
+    columns = counts @ parts / measured[:, None]
+    scale = np.abs(columns).mean(0)
+    used = scale > 0
+    columns, parts = columns[:, used] / scale[used], parts[:, used] / scale[used]
+    pulls = math.sqrt(_SHARED_PULL * len(measured)) * np.eye(columns.shape[1])
+    pulls[0] = 0  # the factor is free; the rest only where they earn it
+    left = np.vstack([columns, pulls])
+    right = np.concatenate([np.ones(len(measured)), np.zeros(len(pulls))])
+    solution = np.linalg.lstsq(left, right, rcond=None)[0]
+    return np.asarray(np.maximum(parts @ solution, _LEAST_SHARE * isolated))
+
+
+def _left_out_error(
+    isolated: Floats, elements: Floats, counts: Floats, measured: Floats, pull: float
+) -> float:
+    networks = np.arange(len(measured))
+    squares = 0.0
+    for fold in range(min(_FOLDS, len(measured))):
+        out = networks % _FOLDS == fold
+        times = _fit(isolated, elements, counts[~out], measured[~out], pull)
+        squares += float(np.sum((counts[out] @ times / measured[out] - 1) ** 2))
+    return squares
+
+
+def contradictions(
+    names: Sequence[str], sizes: Sequence[tuple[int, ...]], times: Floats, errors: Floats
+) -> list[str]:
+    """Return words about parts that do more work in clearly less time.
+
+    Args:
+        names: Of the parts.
+        sizes: What each does, such as (expansion, kernel size, gated); comparable only with those
+            that do at least as much in every respect.
+        times: In nanoseconds.
+        errors: Relative standard errors of the times.
+    """
+    words = []
+    for more in range(len(names)):
+        for less in range(len(names)):
+            if sizes[more] == sizes[less] or any(
+                a < b for a, b in zip(sizes[more], sizes[less], strict=True)
+            ):
+                continue
+            doubt = 0.01 + 3 * math.hypot(errors[more], errors[less])
+            if times[more] < times[less] * (1 - doubt):
+                words.append(
+                    f"{names[more]} does more than {names[less]} "
+                    f"in {1 - times[more] / times[less]:.0%} less time"
+                )
+    return words
+
+
+def _positive(value: object) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value) and value > 0  # type: ignore[operator,arg-type]

@@ -1,0 +1,242 @@
+"""Measures what every choice of a space costs in time, on this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardcorenas.errors import ArtifactError, HardcorenasError
+from hardcorenas.networks import layout
+from hardcorenas.resources.calibration import (
+    DEFAULT_CONFIDENCE,
+    Calibration,
+    check_confidence,
+    contradictions,
+    corrected_times,
+)
+from hardcorenas.resources.plan import DEFAULT_NETWORKS, DEFAULT_UNSEEN, Plan
+from hardcorenas.resources.table import AdditiveTable, Costs, Provenance
+from hardcorenas.resources.targets import Fingerprint, Target, make_target
+from hardcorenas.resources.timing.estimates import Estimates, estimate
+from hardcorenas.resources.timing.readings import drop_torn_line, read_readings, start_readings
+from hardcorenas.resources.timing.recorder import KnownWell, Progress, record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hardcorenas.resources.timing.rounds import Round
+    from hardcorenas.space import SearchSpace
+
+_MOST_WORDS = 5
+
+
+def _silent(_what: str, _done: float, _of: float) -> None:
+    pass
+
+
+def measure(
+    space: SearchSpace,
+    target: str | Target = "onnxruntime",
+    *,
+    threads: int = 1,
+    batch_size: int = 1,
+    precision: str = "float32",
+    confidence: float = DEFAULT_CONFIDENCE,
+    minutes: float = 3.0,
+    networks: int = DEFAULT_NETWORKS,
+    unseen: int = DEFAULT_UNSEEN,
+    seed: int = 0,
+    readings: str | Path | None = None,
+    progress: Progress = _silent,
+) -> AdditiveTable:
+    """Return the latency table of a space: measured, corrected, judged, with its margin.
+
+    Args:
+        space: The space, at its own resolution.
+        target: A runtime's name, or a target with its settings.
+        threads: Threads that one network may use; of a target given by name.
+        batch_size: Images at once.
+        precision: Of weights and activations; of a target given by name.
+        confidence: The chance that a network stays within its upper bound.
+        minutes: No new round of timing begins after this long.
+        networks: Whole networks to correct the table with.
+        unseen: Further networks to judge it by.
+        seed: Decides which networks, and the order of timing.
+        readings: A file that collects the readings; an interrupted measurement goes on from it.
+        progress: Called with what is being done, how much of it is done, and of how much.
+    """
+    check_confidence(confidence)
+    if not 0 < minutes <= 24 * 60:
+        raise HardcorenasError(f"minutes: expected more than 0 and at most a day, got {minutes}")
+    if isinstance(target, str):
+        target = make_target(target, threads=threads, precision=precision)
+    plan = Plan(space, batch_size, networks, unseen, seed)
+    before = [] if readings is None else _continue_or_start(readings, plan, target.fingerprint)
+    rounds = _record(
+        plan,
+        target,
+        minutes=minutes,
+        readings=readings,
+        before=before,
+        progress=progress,
+    )
+    return table_from_rounds(plan, target.fingerprint, rounds, confidence=confidence)
+
+
+def table_from_result(path: str | Path, *, confidence: float = DEFAULT_CONFIDENCE) -> AdditiveTable:
+    """Return the table from a file of readings, such as a device bundle brings back."""
+    header, _ = read_readings(path)
+    plan = Plan.from_dict(header.get("plan"), source=str(path))
+    _, rounds = read_readings(path, len(plan.visits))
+    if len(rounds) < 2:
+        raise ArtifactError(
+            f"{path}: holds {len(rounds)} whole rounds of readings, expected 2 or more; "
+            f"let the bundle run longer"
+        )
+    try:
+        fingerprint = Fingerprint(
+            **{field.name: header[field.name] for field in dataclasses.fields(Fingerprint)}
+        )
+    except KeyError as error:
+        raise ArtifactError(f"{path}: says nothing about the {error.args[0]}") from None
+    date = header.get("date")
+    return table_from_rounds(plan, fingerprint, rounds, confidence=confidence, date=date)
+
+
+def table_from_rounds(
+    plan: Plan,
+    fingerprint: Fingerprint,
+    rounds: Sequence[Round],
+    *,
+    confidence: float,
+    date: str | None = None,
+) -> AdditiveTable:
+    """Return the table that rounds of readings of a plan give."""
+    estimates = estimate(rounds, len(plan.visits))
+    times, calibration = _calibrated(plan, estimates, confidence)
+    place = {shape: 1 + index for index, shape in enumerate(plan.blocks)}
+    bound = 1 + calibration.margin
+    costs: Costs = tuple(
+        tuple(tuple(math.ceil(bound * times[place[shape]]) for shape in row) for row in rows)
+        for rows in plan.cells
+    )
+    provenance = Provenance(
+        "measured",
+        plan.space.resolution,
+        batch_size=plan.batch_size,
+        **dataclasses.asdict(fingerprint),
+        date=date or datetime.datetime.now(datetime.UTC).date().isoformat(),
+        spread=float(np.median(estimates.spreads)),
+        notes=tuple(_notes(plan, estimates, calibration)),
+    )
+    return AdditiveTable(
+        plan.space, "latency", "ns", math.ceil(bound * times[0]), costs, provenance, calibration
+    )
+
+
+def _record(
+    plan: Plan,
+    target: Target,
+    *,
+    minutes: float,
+    readings: str | Path | None,
+    before: Sequence[Round],
+    progress: Progress,
+) -> list[Round]:
+    from hardcorenas.resources.workshop import runs_on  # imports torch
+
+    runs = []
+    for number, run in enumerate(runs_on(target, plan)):
+        progress("preparing", number, len(plan.visits))
+        runs.append(run)
+    yardstick = runs.pop()
+    return record(
+        runs,
+        yardstick,
+        plan.visits,
+        seconds=60 * minutes,
+        enough=KnownWell(plan.judged, len(runs)),
+        path=readings,
+        before=before,
+        seed=plan.seed,
+        progress=progress,
+    )
+
+
+def _continue_or_start(path: str | Path, plan: Plan, fingerprint: Fingerprint) -> list[Round]:
+    header: dict[str, Any] = {"plan": plan.to_dict(), **dataclasses.asdict(fingerprint)}
+    if not Path(path).exists():
+        start_readings(path, header)
+        return []
+    drop_torn_line(path)
+    found, rounds = read_readings(path, len(plan.visits))
+    if found != header:
+        raise ArtifactError(
+            f"{path}: holds readings of another space, device or setting; "
+            f"remove it, or repeat the command that began it"
+        )
+    return rounds
+
+
+def _calibrated(
+    plan: Plan, estimates: Estimates, confidence: float
+) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Calibration]:
+    """Return the times of fixed part and blocks, and how well they predict."""
+    parts = estimates.times[: plan.num_parts]
+    isolated = np.concatenate([[parts[0] + parts[1]], parts[2:]])
+    counts, measured = plan.counts(), estimates.times[plan.num_parts :]
+    fitted, judged = slice(0, plan.networks), slice(plan.networks, None)
+    times = corrected_times(isolated, _elements(plan), counts[fitted], measured[fitted])
+    predicted = counts[judged] @ times
+    calibration = Calibration(
+        unseen=tuple(
+            (round(p), round(m)) for p, m in zip(predicted, measured[judged], strict=True)
+        ),
+        networks=plan.networks,
+        isolated_ratio=float(np.mean(counts @ isolated / measured)),
+        confidence=confidence,
+        yardstick=round(estimates.yardstick),
+        quiet_share=estimates.quiet_share,
+        drift=estimates.drift,
+    )
+    return times, calibration
+
+
+def _elements(plan: Plan) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return, for each part, one and the numbers of elements it reads and writes."""
+    rows = [(0, 0, 0)] + [
+        (1, shape.in_channels * shape.in_size**2, shape.out_channels * shape.out_size**2)
+        for shape in plan.blocks
+    ]
+    return np.array(rows, float)
+
+
+def _notes(plan: Plan, estimates: Estimates, calibration: Calibration) -> list[str]:
+    """Return words about the measurement that a user should read."""
+    notes = [calibration.complaint] if calibration.complaint else []
+    if estimates.quiet_share < 0.5:
+        notes.append(
+            f"the machine was busy: only {estimates.quiet_share:.0%} of the readings were quiet"
+        )
+    place = {shape: 2 + index for index, shape in enumerate(plan.blocks)}
+    words = []
+    for number, stage in enumerate(plan.space.stages):
+        for position in range(min(2, stage.max_depth)):  # later blocks equal the second
+            shapes = [
+                layout.block_shape(plan.space, number, position, choice) for choice in stage.choices
+            ]
+            indices = [place[shape] for shape in shapes]
+            words += contradictions(
+                [f"{number}.{position} {choice}" for choice in stage.choices],
+                [(s.expanded, s.kernel_size, s.squeezed) for s in shapes],
+                estimates.times[indices],
+                estimates.errors[indices],
+            )
+    if len(words) > _MOST_WORDS:
+        words = [*words[:_MOST_WORDS], f"and {len(words) - _MOST_WORDS} more such pairs"]
+    return notes + words

@@ -1,0 +1,137 @@
+"""What a bundle runs on a device that has only Python, numpy and onnxruntime.
+
+``python BUNDLE.zip`` times the models inside the zip and writes a file of readings, which
+``hardcorenas measure --from-result`` turns into a table on the machine it came from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hardcorenas.errors import HardcorenasError
+from hardcorenas.resources.timing.device import describe_device
+from hardcorenas.resources.timing.readings import (
+    drop_torn_line,
+    read_readings,
+    start_readings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PLAN = "plan.json"
+MODELS = "models"
+YARDSTICK_MODEL = f"{MODELS}/yardstick.onnx"
+
+
+def model_name(item: int) -> str:
+    """Return where the zip keeps the model of an item."""
+    return f"{MODELS}/{item:04d}.onnx"
+
+
+def main(arguments: Sequence[str], archive: str) -> int:
+    """Time a bundle's models; return the exit code.
+
+    Args:
+        arguments: Of the command line.
+        archive: The zip file that is being run.
+    """
+    options = _options(arguments, archive)
+    try:
+        _measure(options, archive)
+    except HardcorenasError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        print(
+            f"error: {error.name} is not installed; run: pip install numpy onnxruntime",
+            file=sys.stderr,
+        )
+        return 2
+    except KeyboardInterrupt:
+        print("\ninterrupted; run the same command again to go on", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _options(arguments: Sequence[str], archive: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=f"python {Path(archive).name}",
+        description="Time the blocks and networks in this bundle on this device.",
+    )
+    parser.add_argument("--threads", type=int, default=1, help="of the runtime (default 1)")
+    parser.add_argument(
+        "--minutes", type=float, default=3.0, help="stop after this long at the latest (default 3)"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        default=str(Path(archive).with_suffix(".result")),
+        help="where to write the readings (default: beside the bundle, ending in .result)",
+    )
+    return parser.parse_args(arguments)
+
+
+def _measure(options: argparse.Namespace, archive: str) -> None:
+    from hardcorenas.resources.timing.onnx_session import session_fingerprint, session_run
+    from hardcorenas.resources.timing.recorder import KnownWell, record
+
+    if options.threads < 1 or not 0 < options.minutes <= 24 * 60:
+        raise HardcorenasError("expected --threads from 1 and --minutes between 0 and 1440")
+    with zipfile.ZipFile(archive) as bundle:
+        plan = json.loads(bundle.read(PLAN))
+        header = {
+            "plan": plan["plan"],
+            "device": describe_device(),
+            **session_fingerprint(options.threads),
+        }
+        visits = plan["visits"]
+        before = _continue_or_start(options.output, header, len(visits))
+        runs = []
+        for item in range(len(visits)):
+            _show("loading", item, len(visits))
+            runs.append(session_run(_opened(bundle, model_name(item), options.threads)))
+        yardstick = session_run(_opened(bundle, YARDSTICK_MODEL, options.threads))
+    record(
+        runs,
+        yardstick,
+        visits,
+        seconds=60 * options.minutes,
+        enough=KnownWell(plan["judged"], len(visits)),
+        path=options.output,
+        before=before,
+        progress=_show,
+    )
+    print(f"\nwritten: {options.output}\nnext:    hardcorenas measure --from-result FILE")
+
+
+def _opened(bundle: zipfile.ZipFile, name: str, threads: int) -> Any:
+    """Return a session of a model; through a file, since of bytes a session keeps a copy."""
+    from hardcorenas.resources.timing.onnx_session import open_session
+
+    with tempfile.TemporaryDirectory(prefix="hardcorenas-") as folder:
+        return open_session(bundle.extract(name, folder), threads)
+
+
+def _continue_or_start(path: str, header: dict[str, Any], num_items: int) -> list[Any]:
+    if not Path(path).exists():
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        start_readings(path, {**header, "date": today})
+        return []
+    drop_torn_line(path)
+    found, rounds = read_readings(path, num_items)
+    found.pop("date", None)
+    if found != header:
+        raise HardcorenasError(f"{path}: is of another device, runtime or bundle; move it away")
+    return rounds
+
+
+def _show(what: str, done: float, of: float) -> None:
+    print(f"\r{what} {done / of:4.0%}", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,87 @@
+"""The file of readings: a header line, then one line a round, appended as they come.
+
+An interrupted measurement is continued from it; a torn last line is dropped. What a device bundle
+brings back is such a file too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from hardcorenas import artifacts
+from hardcorenas.errors import ArtifactError
+from hardcorenas.resources.timing.rounds import YARDSTICK, Round
+
+KIND = "readings"
+VERSION = 1
+
+Header = dict[str, Any]
+
+
+def start_readings(path: str | Path, header: Header) -> None:
+    """Write a file with its header only, whole or not at all."""
+    text = artifacts.dump(header, kind=KIND, version=VERSION)
+    artifacts.write_text(path, json.dumps(json.loads(text)) + "\n")
+
+
+def append_round(path: str | Path, played: Round) -> None:
+    """Add a round, so that it is on the disk before the next one begins."""
+    line = json.dumps(
+        {"items": played.items, "starts": played.starts, "durations": played.durations},
+        separators=(",", ":"),
+    )
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def drop_torn_line(path: str | Path) -> None:
+    """Rewrite the file without what follows its last line end, left by a crash while appending."""
+    text = artifacts.read_text(path)
+    if not text.endswith("\n"):
+        artifacts.write_text(path, text[: text.rfind("\n") + 1])
+
+
+def read_readings(path: str | Path, num_items: int | None = None) -> tuple[Header, list[Round]]:
+    """Return header and whole rounds of a file.
+
+    Args:
+        path: The file.
+        num_items: How many items there should be; checked if given.
+    """
+    header_line, *lines = artifacts.read_text(path).split("\n")
+    header = artifacts.parse(header_line, kind=KIND, version=VERSION, source=str(path))
+    torn = lines.pop() if lines else ""  # behind the last line end there should be nothing
+    del torn
+    rounds = [_round(line, f"{path}: round {number}") for number, line in enumerate(lines)]
+    if num_items is not None:
+        for number, played in enumerate(rounds):
+            if set(played.items) != {YARDSTICK, *range(num_items)}:
+                raise ArtifactError(
+                    f"{path}: round {number}: expected readings of {num_items} items and the "
+                    f"yardstick; the file is of another measurement, or was changed"
+                )
+    return header, rounds
+
+
+def _round(line: str, source: str) -> Round:
+    try:
+        data = json.loads(line)
+        columns = [tuple(data[name]) for name in ("items", "starts", "durations")]
+    except (ValueError, KeyError, TypeError):
+        raise ArtifactError(f"{source}: is not a line of readings; is the file torn?") from None
+    for column, least in zip(columns, (YARDSTICK, 0, 0), strict=True):
+        if len(column) != len(columns[0]) or not all(_whole(value, least) for value in column):
+            raise ArtifactError(f"{source}: expected equally many whole numbers from {least}")
+    return Round(*columns)
+
+
+def _whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**53

@@ -1,0 +1,190 @@
+"""``measure`` and ``certify`` from the command line, with good and with bad files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+import hardcorenas as hc
+from hardcorenas.cli import run
+from hardcorenas.resources.targets import make_target
+
+QUICK = ["--minutes", "0.05", "--networks", "6", "--unseen", "4"]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    path = tmp_path_factory.mktemp("table") / "lat.json"
+    assert run(["measure", "gray28", *QUICK, "-o", str(path)]) == 0
+    return path
+
+
+def refused(capsys, arguments, *words):
+    capsys.readouterr()
+    assert run(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    for word in words:
+        assert word in error
+
+
+def test_measuring_says_what_it_found(measured, capsys, monkeypatch):
+    monkeypatch.chdir(measured.parent)
+    assert run(["measure", "gray28", *QUICK, "--target", "torch", "--resolution", "20"]) == 0
+    out = capsys.readouterr().out
+    for word in ("gray28 at 20×20, batch 1", "lightest", "R²", "Margin", "gray28-torch.json"):
+        assert word in out
+    assert not list(measured.parent.glob("*.readings"))
+    table = hc.ResourceTable.load("gray28-torch.json")
+    assert table.provenance.runtime == "torch"
+    table.check_bound_to(make_target("torch").fingerprint)
+
+
+def test_an_interrupted_measurement_goes_on(tmp_path, capsys, monkeypatch):
+    from hardcorenas.resources.timing import recorder
+
+    real, calls = recorder.play_round, []
+
+    def interrupted(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    command = ["measure", "gray28", *QUICK, "-o", str(tmp_path / "t.json")]
+    monkeypatch.setattr(recorder, "play_round", interrupted)
+    assert run(command) == 130
+    assert "give the same command again to go on" in capsys.readouterr().err
+    assert not (tmp_path / "t.json").exists()
+    monkeypatch.setattr(recorder, "play_round", real)
+    refused(capsys, [*command, "--seed", "7"], "readings of another space, device or setting")
+    assert run(command) == 0
+    assert "going on from" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
+
+
+def test_a_bundle_and_its_result(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(["measure", "gray28", *QUICK, "--bundle", "b.zip"]) == 0
+    out = capsys.readouterr().out
+    assert "python b.zip" in out
+    assert "--from-result b.result" in out
+    refused(capsys, ["measure", "--from-result", "b.result"], "no such file")
+    refused(capsys, ["measure", "--from-result", "b.zip"], "not a text file")
+    refused(capsys, ["measure", "gray28", "--from-result", "b.result"], "leave out the space")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["measure"], ["name a space"]),
+        (["measure", "nothing"], ["nothing"]),
+        (["measure", "gray28", "--target", "tflite"], ["--target", "onnxruntime"]),
+        (["measure", "gray28", "--threads", "0"], ["threads"]),
+        (["measure", "gray28", "--batch-size", "1.5"], ["whole number"]),
+        (["measure", "gray28", "--precision", "int8"], ["precision", "float32"]),
+        (["measure", "gray28", "--confidence", "99"], ["confidence", "0.5 to 0.9999"]),
+        (["measure", "gray28", "--minutes", "0"], ["minutes"]),
+        (["measure", "gray28", "--minutes", "nan"], ["minutes"]),
+        (["measure", "gray28", "--networks", "1"], ["networks", "from 4"]),
+    ],
+)
+def test_bad_options_of_measure(capsys, arguments, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, arguments, *words)
+    assert not list(tmp_path.iterdir())
+
+
+def test_certifying_an_architecture(measured, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = ["certify", "lightest", "--table", str(measured), "--seconds", "2"]
+    budgets = ["--budget", "1s", "--budget", "macs=1G", "--budget", "params=1M"]
+    assert run([*command, *budgets]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("PASS")
+    for word in ("latency", "macs", "params", "upper bound", "median", "p95", "measured on"):
+        assert word in out
+    assert json.loads((tmp_path / "certificate.json").read_text())["verdict"] == "PASS"
+    assert run([*command, "--budget", "macs=500K", "-o", "c.json"]) == 1
+    assert capsys.readouterr().out.startswith("FAIL")
+
+
+def test_an_architecture_file_names_the_certificate(measured, tmp_path):
+    hc.SearchSpace.preset("gray28").lightest.save(tmp_path / "net.json")
+    command = ["certify", str(tmp_path / "net.json"), "--table", str(measured), "--seconds", "1"]
+    assert run([*command, "--budget", "latency=1s"]) == 0
+    assert (tmp_path / "net.certificate.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ("12MB", ["'MB' is not a unit of ns"]),
+        ("energy=3", ["'energy' is not one of latency, macs, params, memory"]),
+        ("-3ms", ["not an amount"]),
+        ("nan", ["not an amount"]),
+        ("macs=", ["not an amount"]),
+    ],
+)
+def test_a_budget_that_means_nothing(measured, capsys, budget, words):
+    refused(capsys, ["certify", "lightest", "--table", str(measured), f"--budget={budget}"], *words)
+
+
+def spoiled_tables(text):
+    """Every way a table can be bad, with a word that its error must have."""
+    data = json.loads(text)
+
+    def changed(**fields):
+        return json.dumps({**data, **fields})
+
+    costs = json.loads(json.dumps(data["costs"]))
+    costs[0][0][0] = -5
+    unequal = [stage[:-1] for stage in data["costs"]]
+    elsewhere = {**data["provenance"], "device": "a phone"}
+    older = {**data["provenance"], "versions": {"onnxruntime": "1.0"}}
+    return {
+        "torn": (text[: len(text) // 2], "is it torn"),
+        "truncated": (text[:-3], "is it torn"),
+        "empty": ("", "is it torn"),
+        "another kind": (changed(format="hardcorenas.architecture"), "is not a hardcorenas.table"),
+        "another version": (changed(version=1), "version 1 is not readable"),
+        "wrong unit": (changed(unit="ms"), "unit: expected one of ns"),
+        "negative": (changed(costs=costs), "costs[0][0][0]: expected a whole number"),
+        "NaN": (text.replace('"base": ', '"base": NaN, "x": '), "NaN is not a number"),
+        "fractions": (changed(base=1.5), "base: expected a whole number"),
+        "too few costs": (changed(costs=unequal), "expected"),
+        "no calibration": (changed(calibration={}), "calibration"),
+        "bad calibration": (
+            changed(calibration={**data["calibration"], "yardstick": -1}),
+            "calibration.yardstick",
+        ),
+        "another device": (changed(provenance=elsewhere), "its device is 'a phone'"),
+        "another runtime version": (changed(provenance=older), "its versions is"),
+        "another batch size": (changed(provenance={**data["provenance"], "batch_size": 0}), "b"),
+    }
+
+
+EXAMPLE = {"format": "", "costs": [[[1]]], "provenance": {}, "calibration": {}}
+
+
+@pytest.mark.parametrize("kind", spoiled_tables(json.dumps(EXAMPLE)))
+def test_a_spoiled_table_is_one_line(measured, tmp_path, capsys, kind):
+    text, word = spoiled_tables(measured.read_text())[kind]
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    command = ["certify", "lightest", "--table", str(path), "--budget", "1s", "--seconds", "1"]
+    refused(capsys, command, word)
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.json"]
+
+
+def test_one_may_insist_on_a_table_of_another_device(measured, tmp_path, capsys):
+    table = hc.ResourceTable.load(measured)
+    provenance = dataclasses.replace(table.provenance, device="a phone")
+    dataclasses.replace(table, provenance=provenance).save(tmp_path / "t.json")
+    command = ["certify", "lightest", "--table", str(tmp_path / "t.json"), "--budget", "1s"]
+    command += ["--seconds", "1", "-o", str(tmp_path / "c.json")]
+    refused(capsys, command, "a phone", "--insist")
+    assert run([*command, "--insist"]) == 0

@@ -1,0 +1,208 @@
+"""Measuring: a table from readings of a known machine, and a real one from start to end."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+
+import numpy as np
+import pytest
+from synthetic_machine import synthetic_rounds
+
+import hardcorenas as hc
+from hardcorenas.errors import (
+    ArtifactError,
+    ForeignTableError,
+    HardcorenasError,
+    InvalidArgumentError,
+)
+from hardcorenas.networks.counting import cost
+from hardcorenas.resources.measuring import table_from_result, table_from_rounds
+from hardcorenas.resources.plan import Plan
+from hardcorenas.resources.targets import make_target
+from hardcorenas.resources.timing.readings import append_round, start_readings
+
+SPACE = hc.SearchSpace.preset("gray28")
+FINGERPRINT = make_target("onnxruntime").fingerprint
+
+
+def true_times(plan, rng):
+    """Return what parts take alone, what they take in networks, and what networks take."""
+    inside = np.array([2e5] + [2e4 + 0.3 * cost(shape, "macs") for shape in plan.blocks])
+    inside[1:] *= np.exp(0.1 * rng.standard_normal(len(plan.blocks)))
+    alone = 1.1 * inside[1:] + 15_000  # called by itself, a block takes longer
+    return np.concatenate([[1.5e5, 5e4], alone]), inside, plan.counts() @ inside
+
+
+def known_machine(plan, seed=0, num_rounds=40):
+    rng = np.random.default_rng(seed)
+    parts, inside, networks = true_times(plan, rng)
+    rounds = synthetic_rounds(
+        np.concatenate([parts, networks]),
+        3e5,
+        num_rounds=num_rounds,
+        rng=rng,
+        visits=plan.visits,
+    )
+    return rounds, inside
+
+
+@pytest.fixture(scope="module")
+def known():
+    plan = Plan(SPACE)
+    rounds, inside = known_machine(plan)
+    return plan, inside, table_from_rounds(plan, FINGERPRINT, rounds, confidence=0.99), rounds
+
+
+def test_networks_never_timed_are_predicted_and_bounded(known):
+    _, inside, table, _ = known
+    fresh = Plan(SPACE, seed=99, networks=400, unseen=4)
+    true = fresh.counts() @ inside
+    predicted = np.array([table.predicted(a) for a in fresh.architectures])
+    bounds = np.array([table.cost(a) for a in fresh.architectures])
+    assert np.abs(predicted / true - 1).max() < 0.04
+    assert (bounds >= true).mean() >= 0.98
+    assert np.median(true / bounds) > 0.93
+
+
+def test_the_table_says_how_good_it_is_and_where_it_is_from(known):
+    _, _, table, _ = known
+    judged, where = table.calibration, table.provenance
+    assert len(judged.unseen) == 30
+    assert judged.networks == 60
+    assert 0.99 < judged.slope < 1.01
+    assert judged.r_squared > 0.99
+    assert judged.isolated_ratio > 1.1
+    assert judged.quiet_share < 0.9
+    assert (where.method, where.runtime, where.threads) == ("measured", "onnxruntime", 1)
+    assert (where.resolution, where.batch_size, where.precision) == (28, 1, "float32")
+    assert (table.resource, table.unit) == ("latency", "ns")
+
+
+def test_a_budget_is_kept_by_the_upper_bound(known):
+    _, _, table, _ = known
+    budget = hc.Budget(table, "60%")
+    for seed in range(20):
+        network = SPACE.sample(np.random.default_rng(seed))
+        if budget.fits(network):
+            bound = table.predicted(network) * (1 + table.calibration.margin)
+            assert bound <= budget.limit + 30  # cells are rounded up to whole nanoseconds
+
+
+def test_a_table_survives_its_file(known, tmp_path):
+    _, _, table, _ = known
+    table.save(tmp_path / "t.json")
+    assert hc.ResourceTable.load(tmp_path / "t.json") == table
+    written = json.loads((tmp_path / "t.json").read_text())
+    assert set(written["calibration"]["summary"]) == {
+        "slope",
+        "r_squared",
+        "mean_error",
+        "worst_error",
+        "margin",
+    }
+
+
+def test_another_confidence_moves_the_bound_and_not_the_prediction(known):
+    _, _, table, rounds = known
+    surer, bolder = table.with_confidence(0.999), table.with_confidence(0.9)
+    network = SPACE.heaviest
+    assert bolder.cost(network) < table.cost(network) < surer.cost(network)
+    assert surer.predicted(network) == pytest.approx(table.predicted(network), abs=30)
+    direct = table_from_rounds(known[0], FINGERPRINT, rounds, confidence=0.9)
+    assert direct.cost(network) == pytest.approx(bolder.cost(network), abs=30)
+    counted = hc.count(SPACE, "macs")
+    assert counted.with_confidence(0.9) is counted
+    assert counted.predicted(network) == counted.cost(network)
+
+
+def test_a_table_is_bound_to_what_it_was_measured_on(known):
+    _, _, table, _ = known
+    table.check_bound_to(FINGERPRINT)
+    for field, other in {
+        "device": "another",
+        "runtime": "torch",
+        "threads": 2,
+        "precision": "bfloat16",
+        "versions": {"onnxruntime": "0"},
+    }.items():
+        changed = dataclasses.replace(FINGERPRINT, **{field: other})
+        with pytest.raises(ForeignTableError, match=f"its {field} is"):
+            table.check_bound_to(changed)
+
+
+def test_a_machine_that_jumps_about_is_complained_of():
+    plan = Plan(SPACE, networks=10, unseen=8)
+    rng = np.random.default_rng(0)
+    _, _, networks = true_times(plan, rng)
+    items = np.concatenate([true_times(plan, rng)[0], networks * rng.uniform(0.6, 1.6, 18)])
+    rounds = synthetic_rounds(items, 3e5, num_rounds=10, rng=rng, visits=plan.visits)
+    table = table_from_rounds(plan, FINGERPRINT, rounds, confidence=0.99)
+    assert any("predicts unseen networks badly" in note for note in table.provenance.notes)
+    assert table.calibration.margin > 0.3
+
+
+def result_file(path, plan, rounds, changes=None):
+    header = {"plan": plan.to_dict(), **dataclasses.asdict(FINGERPRINT), "date": "2026-01-01"}
+    start_readings(path, {k: v for k, v in {**header, **(changes or {})}.items() if v is not None})
+    for played in rounds:
+        append_round(path, played)
+
+
+def test_a_result_file_gives_the_same_table(known, tmp_path):
+    plan, _, table, rounds = known
+    result_file(tmp_path / "r", plan, rounds)
+    found = table_from_result(tmp_path / "r", confidence=0.99)
+    assert found.costs == table.costs
+    assert found.provenance.date == "2026-01-01"
+
+
+def test_a_result_file_that_lacks_something_is_refused(known, tmp_path):
+    plan, _, _, rounds = known
+    for number, (changes, count, word) in enumerate(
+        [
+            ({}, 1, "holds 1 whole rounds"),
+            ({"device": None}, 3, "says nothing about the device"),
+            ({"plan": {"seed": 1}}, 3, "expected a plan"),
+        ]
+    ):
+        result_file(tmp_path / str(number), plan, rounds[:count], changes)
+        with pytest.raises(HardcorenasError, match=word):
+            table_from_result(tmp_path / str(number))
+
+
+def test_bad_arguments_are_refused_before_anything_runs():
+    for arguments, word in (
+        ({"minutes": 0}, "minutes"),
+        ({"minutes": float("nan")}, "minutes"),
+        ({"confidence": 2}, "confidence"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"threads": 0}, "threads"),
+        ({"target": "abacus"}, "target"),
+    ):
+        with pytest.raises((HardcorenasError, InvalidArgumentError), match=word):
+            hc.measure(SPACE, **arguments)
+
+
+def test_a_real_measurement_goes_on_after_an_interruption(tmp_path):
+    path = tmp_path / "t.readings"
+    options = {"minutes": 0.05, "networks": 6, "unseen": 4, "readings": path, "batch_size": 2}
+
+    def interrupt(what, done, of):
+        if what == "timing" and done > 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hc.measure(SPACE, **options, progress=interrupt)
+    before = path.read_bytes()
+    assert before.count(b"\n") > 2
+    path.write_bytes(before + b'{"items": [0')  # killed while writing
+    started = time.monotonic()
+    table = hc.measure(SPACE, **options)
+    assert time.monotonic() - started < 60
+    assert path.read_bytes().startswith(before)
+    assert table.cost(SPACE.heaviest) > table.cost(SPACE.lightest) > 0
+    assert table.provenance.batch_size == 2
+    with pytest.raises(ArtifactError, match="readings of another space, device or setting"):
+        hc.measure(SPACE, **{**options, "batch_size": 1})
