@@ -18,6 +18,7 @@ demo: setup
 	$(BIN)/hardcorenas space mobile
 	$(BIN)/python examples/first_network.py
 	$(BIN)/python examples/hard_budgets.py
+	$(BIN)/python examples/latency_budget.py
 
 test: lint
 	$(BIN)/python -m pytest
@@ -40,10 +41,15 @@ bench: setup
 stress: setup
 	$(BIN)/python tests/stress.py --problems 100000 --processes 2
 
+# The latency experiments want the machine to themselves for half an hour.
 experiments: setup
 	$(BIN)/python experiments/toy_problem.py
 	$(BIN)/python experiments/initial_points.py
 	$(BIN)/python experiments/opponents_synthetic.py
+	$(BIN)/python experiments/latency_formula.py
+	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-onnxruntime.json
+	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-torch.json
+	$(BIN)/python experiments/latency_bundle.py --table docs/results/mobile-onnxruntime.json
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
