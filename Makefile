@@ -36,6 +36,7 @@ bench: setup
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/training_speed.py
 	$(BIN)/python benchmarks/solver.py
+	$(BIN)/python benchmarks/latency_settings.py
 
 # 100,000 random problems through the whole solver; about 20 minutes on two cores.
 stress: setup
@@ -47,6 +48,7 @@ experiments: setup
 	$(BIN)/python experiments/initial_points.py
 	$(BIN)/python experiments/opponents_synthetic.py
 	$(BIN)/python experiments/latency_formula.py
+	$(BIN)/python experiments/latency_steps.py
 	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-onnxruntime.json
 	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-torch.json
 	$(BIN)/python experiments/latency_bundle.py --table docs/results/mobile-onnxruntime.json

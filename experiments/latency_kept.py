@@ -52,7 +52,7 @@ def main():
                 "runs": entry.timing.runs,
                 "all_runs": entry.timing.all_runs,
                 "all_median_ns": entry.timing.all_median,
-                "pace": entry.timing.pace,
+                "pace": entry.timing.all_pace,
                 "verdict": entry.verdict,
                 "reason": entry.reason,
             }
@@ -60,7 +60,7 @@ def main():
         print(
             f"{number:2d}  limit {limit_ns / 1e6:7.3f} ms  predicted {entry.predicted / 1e6:7.3f}  "
             f"median {entry.timing.median / 1e6:7.3f}  of limit "
-            f"{entry.timing.median / limit_ns:.3f}  pace {entry.timing.pace:.3f}  "
+            f"{entry.timing.median / limit_ns:.3f}  pace {entry.timing.all_pace:.3f}  "
             f"runs {entry.timing.runs}/{entry.timing.all_runs}  {entry.verdict}",
             flush=True,
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -54,7 +56,8 @@ def test_an_interrupted_measurement_goes_on(tmp_path, capsys, monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments, **options)
 
-    command = ["measure", "gray28", *QUICK, "-o", str(tmp_path / "t.json")]
+    quick = ["--minutes", "1", *QUICK[2:]]
+    command = ["measure", "gray28", *quick, "-o", str(tmp_path / "t.json")]
     monkeypatch.setattr(recorder, "play_round", interrupted)
     assert run(command) == 130
     assert "give the same command again to go on" in capsys.readouterr().err
@@ -75,6 +78,19 @@ def test_a_bundle_and_its_result(tmp_path, capsys, monkeypatch):
     refused(capsys, ["measure", "--from-result", "b.result"], "no such file")
     refused(capsys, ["measure", "--from-result", "b.zip"], "not a text file")
     refused(capsys, ["measure", "gray28", "--from-result", "b.result"], "leave out the space")
+    refused(capsys, ["measure", "gray28", "--bundle", "c.zip", "--threads", "2"], "on the device")
+
+
+def test_a_result_is_never_overwritten_by_its_table(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(["measure", "gray28", *QUICK, "--bundle", "b.zip"]) == 0
+    subprocess.run([sys.executable, "b.zip", "--minutes", "0.05"], capture_output=True, check=True)
+    result = (tmp_path / "b.result").read_bytes()
+    refused(capsys, ["measure", "--from-result", "b.result", "-o", "b.result"], "the result itself")
+    refused(capsys, ["measure", "--from-result", "b.result", "-o", "."], "is a folder")
+    assert (tmp_path / "b.result").read_bytes() == result
+    assert run(["measure", "--from-result", "b.result"]) == 0
+    assert hc.ResourceTable.load("b.table.json").provenance.runtime == "onnxruntime"
 
 
 @pytest.mark.parametrize(
@@ -90,6 +106,9 @@ def test_a_bundle_and_its_result(tmp_path, capsys, monkeypatch):
         (["measure", "gray28", "--minutes", "0"], ["minutes"]),
         (["measure", "gray28", "--minutes", "nan"], ["minutes"]),
         (["measure", "gray28", "--networks", "1"], ["networks", "from 4"]),
+        (["measure", "gray28", "--networks", "99999999999"], ["networks", "to 10000"]),
+        (["measure", "gray28", "--threads", "99999999999"], ["threads", "to 1024"]),
+        (["measure", "gray28", "-o", "."], ["is a folder"]),
     ],
 )
 def test_bad_options_of_measure(capsys, arguments, words, tmp_path, monkeypatch):
@@ -110,6 +129,12 @@ def test_certifying_an_architecture(measured, tmp_path, capsys, monkeypatch):
     assert json.loads((tmp_path / "certificate.json").read_text())["verdict"] == "PASS"
     assert run([*command, "--budget", "macs=500K", "-o", "c.json"]) == 1
     assert capsys.readouterr().out.startswith("FAIL")
+
+
+def test_an_architecture_of_another_image_size_is_refused(measured, tmp_path, capsys):
+    hc.SearchSpace.preset("gray28").replace(resolution=20).lightest.save(tmp_path / "net.json")
+    command = ["certify", str(tmp_path / "net.json"), "--table", str(measured)]
+    refused(capsys, [*command, "--budget", "1s"], "was made for space")
 
 
 def test_an_architecture_file_names_the_certificate(measured, tmp_path):
@@ -163,7 +188,19 @@ def spoiled_tables(text):
         ),
         "another device": (changed(provenance=elsewhere), "its device is 'a phone'"),
         "another runtime version": (changed(provenance=older), "its versions is"),
-        "another batch size": (changed(provenance={**data["provenance"], "batch_size": 0}), "b"),
+        "no batch": (
+            changed(provenance={**data["provenance"], "batch_size": 0}),
+            "provenance.batch_size: expected a whole number from 1",
+        ),
+        "another batch size": (
+            changed(provenance={**data["provenance"], "batch_size": "one"}),
+            "provenance.batch_size",
+        ),
+        "another resolution": (
+            changed(provenance={**data["provenance"], "resolution": 32}),
+            "provenance.resolution: expected 28",
+        ),
+        "uncalibrated": (changed(calibration=None), "does not say how it was measured"),
     }
 
 

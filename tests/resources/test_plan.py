@@ -60,7 +60,14 @@ def test_the_seed_decides_and_plain_data_gives_the_same_plan():
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("batch_size", 0), ("networks", 3), ("unseen", 1), ("seed", -1), ("networks", 2.5)],
+    [
+        ("batch_size", 0),
+        ("networks", 3),
+        ("unseen", 1),
+        ("seed", -1),
+        ("networks", 2.5),
+        ("networks", 10**11),
+    ],
 )
 def test_numbers_that_make_no_plan_are_refused(field, value):
     with pytest.raises(InvalidArgumentError, match=field):
@@ -72,6 +79,12 @@ def test_a_space_with_too_few_networks_says_so():
     space = hc.SearchSpace.preset("gray28").replace(stages=(stage, stage))
     with pytest.raises(HardcorenasError, match="gave only 4 different networks"):
         _ = Plan(space).architectures
+
+
+def test_networks_of_another_version_are_noticed():
+    data = {**Plan(MOBILE, networks=4, unseen=4).to_dict(), "digest": "0" * 16}
+    with pytest.raises(HardcorenasError, match="drawn by another version"):
+        Plan.from_dict(data, source="x")
 
 
 def test_data_of_something_else_is_refused():

@@ -53,11 +53,16 @@ def test_a_target_runs_a_network_and_says_what_it_is(name, threads):
 
 
 @pytest.mark.filterwarnings("ignore")  # of the compiler's own
-def test_torch_compile_runs_a_block():
+def test_torch_compile_runs_many_modules():
     before = torch.get_num_threads()
-    module = build(SPACE, SPACE.lightest).stages[0][0]
-    run = make_target("torch-compile").compile(module, torch.randn(1, 8, 28, 28))
-    run()
+    target = make_target("torch-compile")
+    # More modules than PyTorch keeps versions of one function.
+    runs = [
+        target.compile(torch.nn.Sequential(torch.nn.Conv2d(1, width, 1)), torch.randn(1, 1, 8, 8))
+        for width in range(1, 12)
+    ]
+    for run in (*runs, *runs):
+        run()
     torch.set_num_threads(before)
 
 
@@ -70,7 +75,7 @@ def test_bfloat16_runs_where_it_is_offered():
         make_target("onnxruntime", precision="bfloat16")
 
 
-@pytest.mark.parametrize("threads", [0, -1, 1.5, True])
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, 10**11])
 def test_a_senseless_number_of_threads_is_refused(threads):
     with pytest.raises(InvalidArgumentError, match="threads: expected a whole number"):
         make_target("torch", threads=threads)

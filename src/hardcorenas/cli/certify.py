@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 from cyclopts import Parameter
 
+from hardcorenas.artifacts import is_file
 from hardcorenas.cli.networks import chosen_architecture
 from hardcorenas.cli.progress import progress_bar
 from hardcorenas.cli.tables import print_table, text_table
-from hardcorenas.errors import InvalidBudgetError
+from hardcorenas.errors import HardcorenasError, InvalidBudgetError
 from hardcorenas.networks.counting import Resource
 from hardcorenas.resources import Budget, ResourceTable
 from hardcorenas.resources.count import count
 from hardcorenas.resources.units import UNITS
+from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
     from hardcorenas.deploy.certificate import Certificate, Entry
-    from hardcorenas.space import Architecture
 
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "UNCLEAR": 3}
 
@@ -27,11 +28,11 @@ def certify(
     network: str,
     /,
     *,
-    table: list[Path],
-    budget: list[str],
+    table: Path,
+    budget: Annotated[list[str], Parameter(negative="")],
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     seconds: float = 30.0,
-    insist: Annotated[bool, Parameter(negative="")] = False,
+    insist: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> int:
     """Time a network on this device and certify whether it keeps its budgets.
 
@@ -49,14 +50,16 @@ def certify(
     """
     from hardcorenas.deploy.certificate import certify as certify_network
 
-    tables = [ResourceTable.load(path) for path in table]
-    budgets = [_budget(text, tables) for text in budget]
-    subject = _subject(network, tables[0])
+    loaded = ResourceTable.load(table)
+    budgets = [_budget(text, loaded) for text in budget]
+    subject = _subject(network, loaded)
+    path = output or _default_output(network)
+    if path.is_dir():
+        raise HardcorenasError(f"--output {path}: is a folder; name a file")
     with progress_bar() as progress:
         certificate = certify_network(
             subject, budgets, insist=insist, seconds=seconds, progress=progress
         )
-    path = output or _default_output(network)
     certificate.save(path)
     print_certificate(certificate)
     print(f"written: {path}")
@@ -75,6 +78,8 @@ def print_certificate(certificate: Certificate) -> None:
     for entry in certificate.entries:
         if entry.reason is not None:
             print(f"\nnote: {entry.reason}")
+    if certificate.foreign is not None:
+        print(f"\nnote: {certificate.foreign}")
     if (target := certificate.target) is not None:
         versions = ", ".join(f"{name} {number}" for name, number in target["versions"].items())
         print(
@@ -96,20 +101,21 @@ def _amounts(entry: Entry) -> list[str]:
 def _subject(network: str, table: ResourceTable) -> Architecture | Path:
     if network.endswith(".onnx"):
         return Path(network)
+    if is_file(network):
+        return Architecture.load(network)  # of its own space, which must be the table's
     return chosen_architecture(table.space, network)
 
 
-def _budget(text: str, tables: list[ResourceTable]) -> Budget:
+def _budget(text: str, table: ResourceTable) -> Budget:
     """Return the budget that a text such as ``12ms`` or ``macs=300M`` means."""
     name, equals, amount = text.rpartition("=")
-    name = name.strip() if equals else tables[0].resource
-    for table in tables:
-        if table.resource == name:
-            return Budget(table, amount)
+    name = name.strip() if equals else table.resource
+    if name == table.resource:
+        return Budget(table, amount)
     for resource in get_args(Resource):
         if resource == name:
-            return Budget(count(tables[0].space, resource), amount)
-    expected = ", ".join([*dict.fromkeys(t.resource for t in tables), *get_args(Resource)])
+            return Budget(count(table.space, resource), amount)
+    expected = ", ".join([table.resource, *get_args(Resource)])
     raise InvalidBudgetError(f"--budget {text}: {name!r} is not one of {expected}")
 
 

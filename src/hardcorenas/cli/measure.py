@@ -70,9 +70,9 @@ def measure(
     """
     check_confidence(confidence)
     if from_result is not None:
-        if space is not None or bundle is not None:
+        if space is not None or bundle is not None or _not_default(resolution, classes):
             raise HardcorenasError(
-                "--from-result knows its space; leave out the space and --bundle"
+                "--from-result knows what was measured; leave out the space and its options"
             )
         _from_result(from_result, output, confidence)
         return
@@ -81,12 +81,18 @@ def measure(
     chosen = changed_space(SearchSpace.load(space), resolution, classes)
     plan = Plan(chosen, batch_size, networks, unseen, seed)
     if bundle is not None:
+        if (target, threads, precision) != ("onnxruntime", 1, "float32"):
+            raise HardcorenasError(
+                "--bundle is for onnxruntime in float32; give --threads on the device instead"
+            )
         _write_bundle(plan, bundle)
         return
     if target not in TARGETS:
         raise HardcorenasError(f"--target: expected one of {', '.join(TARGETS)}, got {target!r}")
     path = output or Path(f"{chosen.name}-{target}.json")
-    readings = path.with_suffix(".readings")
+    if path.is_dir() or not path.name:
+        raise HardcorenasError(f"--output {path}: is a folder; name a file")
+    readings = path.with_name(f"{path.name}.readings")
     if readings.exists():
         print(f"going on from {readings}")
 
@@ -146,6 +152,10 @@ def print_summary(table: ResourceTable) -> None:
     print()
 
 
+def _not_default(*options: object) -> bool:
+    return any(option is not None for option in options)
+
+
 def _write_bundle(plan: Plan, path: Path) -> None:
     from hardcorenas.resources.bundle import write_bundle
 
@@ -164,7 +174,9 @@ def _from_result(result: Path, output: Path | None, confidence: float) -> None:
     from hardcorenas.resources.measuring import table_from_result
 
     table = table_from_result(result, confidence=confidence)
-    path = output or result.with_suffix(".json")
+    path = output or result.with_name(f"{result.stem}.table.json")
+    if path.is_dir() or (path.exists() and path.samefile(result)):
+        raise HardcorenasError(f"--output {path}: is a folder, or the result itself; name another")
     table.save(path)
     print_summary(table)
     print(f"written: {path}")

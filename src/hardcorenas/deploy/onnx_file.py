@@ -77,11 +77,16 @@ def write_onnx(path: str | Path, model: onnx.ModelProto) -> None:
 
 
 def _set_input_shape(model: onnx.ModelProto, shape: tuple[int, ...], source: str) -> None:
+    import onnx
+
     weights = {weight.name for weight in model.graph.initializer}
     inputs = [given for given in model.graph.input if given.name not in weights]
     if len(inputs) != 1:
         raise ArtifactError(f"{source}: has {len(inputs)} inputs, expected one, of images")
-    dimensions = inputs[0].type.tensor_type.shape.dim
+    tensor = inputs[0].type.tensor_type
+    if tensor.elem_type != onnx.TensorProto.FLOAT:
+        raise ArtifactError(f"{source}: takes no float32 images; export it so")
+    dimensions = tensor.shape.dim
     found = [d.dim_value if d.HasField("dim_value") else None for d in dimensions]
     if len(found) != len(shape) or any(
         f not in (None, expected) for f, expected in zip(found, shape, strict=True)

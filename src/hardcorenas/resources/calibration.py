@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 DEFAULT_CONFIDENCE = 0.99
+LARGEST = 2.0**53
 _PULLS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 _FOLDS = 6
 _SHARED_PULL = 1e-3
@@ -103,7 +105,7 @@ class Calibration:
         """Largest of the absolute residuals."""
         return float(np.abs(self.residuals).max())
 
-    @property
+    @cached_property
     def margin(self) -> float:
         """What to add to a prediction, as a share of it, to get the upper bound.
 
@@ -111,11 +113,11 @@ class Calibration:
         them of mean m and deviation s, and d the drift of the machine, which a later measurement
         meets at another pace, m + t(confidence, n − 1) · √(s² (1 + 1/n) + d²); at least 0.
         """
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
         residuals = self.residuals
         n = len(residuals)
-        quantile = float(t.ppf(self.confidence, n - 1))
+        quantile = float(stdtrit(n - 1, self.confidence))
         deviation = math.hypot(residuals.std(ddof=1) * math.sqrt(1 + 1 / n), self.drift)
         bound = residuals.mean() + quantile * deviation
         return max(0.0, float(bound))
@@ -274,4 +276,4 @@ def contradictions(
 
 def _positive(value: object) -> bool:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and math.isfinite(value) and value > 0  # type: ignore[operator,arg-type]
+    return number and 0 < value < LARGEST  # type: ignore[operator]  # NaN is neither

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,11 +22,12 @@ from hardcorenas.resources.plan import DEFAULT_NETWORKS, DEFAULT_UNSEEN, Plan
 from hardcorenas.resources.table import AdditiveTable, Costs, Provenance
 from hardcorenas.resources.targets import Fingerprint, Target, make_target
 from hardcorenas.resources.timing.estimates import Estimates, estimate
-from hardcorenas.resources.timing.readings import drop_torn_line, read_readings, start_readings
+from hardcorenas.resources.timing.readings import continue_or_start, read_readings
 from hardcorenas.resources.timing.recorder import KnownWell, Progress, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from hardcorenas.resources.timing.rounds import Round
     from hardcorenas.space import SearchSpace
@@ -76,7 +76,9 @@ def measure(
     if isinstance(target, str):
         target = make_target(target, threads=threads, precision=precision)
     plan = Plan(space, batch_size, networks, unseen, seed)
-    before = [] if readings is None else _continue_or_start(readings, plan, target.fingerprint)
+    assert plan.architectures  # drawn now, so that a space that is too small is refused at once
+    header = {"plan": plan.to_dict(), **dataclasses.asdict(target.fingerprint)}
+    before = [] if readings is None else continue_or_start(readings, header, len(plan.visits))
     rounds = _record(
         plan,
         target,
@@ -104,6 +106,10 @@ def table_from_result(path: str | Path, *, confidence: float = DEFAULT_CONFIDENC
         )
     except KeyError as error:
         raise ArtifactError(f"{path}: says nothing about the {error.args[0]}") from None
+    kinds = {"device": str, "runtime": str, "threads": int, "precision": str, "versions": dict}
+    for name, kind in kinds.items():
+        if type(header[name]) is not kind:
+            raise ArtifactError(f"{path}: {name}: expected what a bundle writes")
     date = header.get("date")
     return table_from_rounds(plan, fingerprint, rounds, confidence=confidence, date=date)
 
@@ -166,21 +172,6 @@ def _record(
         seed=plan.seed,
         progress=progress,
     )
-
-
-def _continue_or_start(path: str | Path, plan: Plan, fingerprint: Fingerprint) -> list[Round]:
-    header: dict[str, Any] = {"plan": plan.to_dict(), **dataclasses.asdict(fingerprint)}
-    if not Path(path).exists():
-        start_readings(path, header)
-        return []
-    drop_torn_line(path)
-    found, rounds = read_readings(path, len(plan.visits))
-    if found != header:
-        raise ArtifactError(
-            f"{path}: holds readings of another space, device or setting; "
-            f"remove it, or repeat the command that began it"
-        )
-    return rounds
 
 
 def _calibrated(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardcorenas.errors import HardcorenasError, InvalidArgumentError, InvalidSpaceError, shown
+from hardcorenas.errors import ArtifactError, InvalidArgumentError, InvalidSpaceError, shown
 from hardcorenas.networks import layout
 from hardcorenas.networks.counting import cost
 from hardcorenas.space import Architecture, SearchSpace
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 
 DEFAULT_NETWORKS = 60
 DEFAULT_UNSEEN = 30
-LEAST_NETWORKS = 4
+_RANGES = {
+    "batch_size": (1, 4096),
+    "networks": (4, 10_000),
+    "unseen": (4, 10_000),
+    "seed": (0, 2**32 - 1),
+}
 # Unseen networks judge the table, so each of them must be known well by itself; the error of a
 # calibration network is averaged away.
 _VISITS_OF_UNSEEN = 2
@@ -44,12 +50,11 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        least = {"batch_size": 1, "networks": LEAST_NETWORKS, "unseen": LEAST_NETWORKS, "seed": 0}
-        for name, lowest in least.items():
+        for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < lowest:
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
                 raise InvalidArgumentError(
-                    f"{name}: expected a whole number from {lowest}, got {shown(value)}"
+                    f"{name}: expected a whole number from {least} to {most}, got {shown(value)}"
                 )
 
     @cached_property
@@ -121,15 +126,28 @@ class Plan:
             "networks": self.networks,
             "unseen": self.unseen,
             "seed": self.seed,
+            "digest": self._digest,
         }
 
     @staticmethod
     def from_dict(data: Any, *, source: str) -> Plan:
         """Read what `to_dict` returned."""
-        expected = {"space", "batch_size", "networks", "unseen", "seed"}
+        expected = {"space", "batch_size", "networks", "unseen", "seed", "digest"}
         if not isinstance(data, dict) or set(data) != expected:
-            raise HardcorenasError(f"{source}: expected a plan with {', '.join(sorted(expected))}")
-        return Plan(**{**data, "space": SearchSpace.from_dict(data["space"])})
+            raise ArtifactError(f"{source}: expected a plan with {', '.join(sorted(expected))}")
+        fields = {name: value for name, value in data.items() if name != "digest"}
+        plan = Plan(**{**fields, "space": SearchSpace.from_dict(data["space"])})
+        if plan._digest != data["digest"]:
+            raise ArtifactError(
+                f"{source}: its networks were drawn by another version of hardcorenas or numpy; "
+                f"read it with that one"
+            )
+        return plan
+
+    @property
+    def _digest(self) -> str:
+        """What tells these networks from others: random numbers may change between versions."""
+        return hashlib.sha256("\n".join(map(str, self.architectures)).encode()).hexdigest()[:16]
 
 
 def _tilted_sample(space: SearchSpace, rng: np.random.Generator) -> Architecture:

@@ -115,6 +115,11 @@ class ResourceTable(ABC):
                 _check_length(f"costs[{s}][{b}]", row, len(stage.choices))
                 for c, amount in enumerate(row):
                     _check_amount(f"costs[{s}][{b}][{c}]", amount)
+        if self.provenance.resolution != self.space.resolution:
+            raise ArtifactError(
+                f"provenance.resolution: expected {self.space.resolution}, that of the space, "
+                f"got {shown(self.provenance.resolution)}"
+            )
         total = self.base + sum(max(row) for rows in self.costs for row in rows)
         if total > LARGEST_TOTAL:
             raise ArtifactError(
@@ -370,9 +375,16 @@ def _read_fields(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _provenance(data: dict[str, Any]) -> Provenance:
-    notes = data.get("notes", [])
+    notes, versions = data.get("notes", []), data.get("versions", {})
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         raise ArtifactError("provenance.notes: expected a list of texts")
+    if not isinstance(versions, dict) or not all(isinstance(v, str) for v in versions.values()):
+        raise ArtifactError("provenance.versions: expected texts by name")
+    for name, kind in (("batch_size", int), ("threads", int), ("precision", str), ("runtime", str)):
+        value = data.get(name)
+        if value is not None and (type(value) is not kind or (kind is int and value < 1)):
+            expected = "a whole number from 1" if kind is int else "a text"
+            raise ArtifactError(f"provenance.{name}: expected {expected}, got {shown(value)}")
     return Provenance(**{**data, "notes": tuple(notes)})
 
 

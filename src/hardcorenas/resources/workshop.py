@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -51,6 +51,7 @@ class OnnxModels:
         """
         self._plan = plan
         self._prepare = prepare
+        self._blocks: dict[BlockShape, onnx.ModelProto] = {}
 
     def __iter__(self) -> Iterator[onnx.ModelProto]:
         yield self._stem
@@ -73,9 +74,11 @@ class OnnxModels:
     def _head(self) -> onnx.ModelProto:
         return self._prepare(to_onnx(*_stem_and_head(self._plan)[1]))
 
-    @cache  # noqa: B019 - lives as long as the few models it holds
     def _block(self, shape: BlockShape) -> onnx.ModelProto:
-        return self._prepare(to_onnx(*_block(shape, self._plan.batch_size)))
+        if shape not in self._blocks:
+            exported = to_onnx(*_block(shape, self._plan.batch_size))
+            self._blocks[shape] = self._prepare(exported)
+        return self._blocks[shape]
 
 
 def yardstick(plan: Plan) -> Architecture:

@@ -7,7 +7,7 @@ import pytest
 from hardcorenas.errors import ArtifactError
 from hardcorenas.resources.timing.readings import (
     append_round,
-    drop_torn_line,
+    continue_or_start,
     read_readings,
     start_readings,
 )
@@ -35,11 +35,37 @@ def test_every_cut_of_the_file_keeps_the_whole_rounds(file):
     header_ends = text.index(b"\n") + 1
     for length in range(header_ends, len(text) + 1):
         file.write_bytes(text[:length])
-        drop_torn_line(file)
         whole = text[header_ends:length].count(b"\n")
-        assert read_readings(file, 2) == (HEADER, [ROUND] * whole)
-    append_round(file, ROUND)
-    assert len(read_readings(file, 2)[1]) == 4
+        assert continue_or_start(file, HEADER, 2) == [ROUND] * whole
+        append_round(file, ROUND)
+        assert read_readings(file, 2) == (HEADER, [ROUND] * (whole + 1))
+
+
+def test_a_new_file_is_started_and_dated(tmp_path):
+    assert continue_or_start(tmp_path / "new", HEADER, 2, date="2026-01-01") == []
+    assert read_readings(tmp_path / "new")[0] == {**HEADER, "date": "2026-01-01"}
+    append_round(tmp_path / "new", ROUND)
+    assert continue_or_start(tmp_path / "new", HEADER, 2) == [ROUND]
+
+
+def test_a_file_of_something_else_is_left_as_it_is(file, tmp_path):
+    with file.open("a") as opened:
+        opened.write("torn")
+    for path, content in (
+        (file, file.read_bytes()),
+        (tmp_path / "mine.json", b'{"my": "settings"}'),
+        (tmp_path / "notes.txt", b"one line\nand another"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ArtifactError):
+            continue_or_start(path, {"plan": "another"}, 2)
+        assert path.read_bytes() == content
+
+
+def test_a_file_without_rounds_is_started_anew(tmp_path):
+    start_readings(tmp_path / "x", {"plan": "given up"})
+    assert continue_or_start(tmp_path / "x", HEADER, 2) == []
+    assert read_readings(tmp_path / "x")[0] == HEADER
 
 
 @pytest.mark.parametrize(

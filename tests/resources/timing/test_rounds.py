@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 
+from hardcorenas.resources.timing import rounds
 from hardcorenas.resources.timing.rounds import YARDSTICK, play_round, warm_up
 
 
@@ -23,8 +24,14 @@ def test_every_item_is_visited_as_often_as_asked_in_a_new_order_each_time():
     assert first.items == again.items != second.items
 
 
-def test_yardsticks_stand_at_both_ends_and_after_enough_work():
-    runs = [lambda: time.sleep(0.004)] * 6
+def test_yardsticks_stand_at_both_ends_and_after_enough_work(monkeypatch):
+    clock = [0]
+    monkeypatch.setattr(rounds, "perf_counter_ns", lambda: clock[0])
+
+    def work():
+        clock[0] += 4_500_000
+
+    runs = [work] * 6
     played = play_round(runs, nothing, [1] * 6, seed="", yardstick_every_ns=8_000_000)
     assert played.items[0] == played.items[-1] == YARDSTICK
     assert played.items.count(YARDSTICK) == 4  # both ends, and after each pair but the last

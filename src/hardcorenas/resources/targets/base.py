@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hardcorenas.errors import InvalidArgumentError, shown
 from hardcorenas.resources.timing.device import describe_device
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import torch
 
     from hardcorenas.resources.timing.rounds import Run
+
+
+MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,14 @@ class Target(ABC):
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        if isinstance(self.threads, bool) or not isinstance(self.threads, int) or self.threads < 1:
+        if (
+            isinstance(self.threads, bool)
+            or not isinstance(self.threads, int)
+            or not (1 <= self.threads <= MOST_THREADS)
+        ):
             raise InvalidArgumentError(
-                f"threads: expected a whole number from 1, got {shown(self.threads)}"
+                f"threads: expected a whole number from 1 to {MOST_THREADS}, "
+                f"got {shown(self.threads)}"
             )
         if self.precision not in self.precisions():
             raise InvalidArgumentError(
@@ -87,12 +93,3 @@ class Target(ABC):
             precision=self.precision,
             versions=self.versions(),
         )
-
-
-def differences(bound_to: Any, found: Any, fields: Iterable[str]) -> list[str]:
-    """Return, for every field that differs, what was expected and what was found."""
-    return [
-        f"{name} {shown(getattr(bound_to, name))}, here {shown(getattr(found, name))}"
-        for name in fields
-        if getattr(bound_to, name) != getattr(found, name)
-    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 from dataclasses import dataclass
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 import torch
@@ -79,13 +80,17 @@ class CompiledTarget(EagerTarget):
     def compile(self, module: torch.nn.Module, example: torch.Tensor) -> Run:
         """Return a call of the compiled module; the first one compiles."""
         prepared, example = self._prepared(module, example)
-        # Each module is its own compilation: a shared cache would recompile for every shape
-        # and give up after a few.
-        torch.compiler.reset()
-        compiled = torch.compile(prepared, dynamic=False, fullgraph=True)
-        run = self._run(compiled, example)
+        # Compiled code is kept with the function it came from, up to a few versions. Each module
+        # therefore gets a function of its own.
+        forward = FunctionType(_forward.__code__.replace(), {"module": prepared})
+        run = self._run(torch.compile(forward, dynamic=False, fullgraph=True), example)
         run()
         return run
+
+
+def _forward(images: torch.Tensor) -> torch.Tensor:
+    result: torch.Tensor = module(images)  # type: ignore[name-defined]  # noqa: F821 - see above
+    return result
 
 
 def keep_freed_memory() -> None:

@@ -17,11 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.resources.timing.device import describe_device
-from hardcorenas.resources.timing.readings import (
-    drop_torn_line,
-    read_readings,
-    start_readings,
-)
+from hardcorenas.resources.timing.readings import continue_or_start
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,9 +47,12 @@ def main(arguments: Sequence[str], archive: str) -> int:
         return 2
     except ImportError as error:
         print(
-            f"error: {error.name} is not installed; run: pip install numpy onnxruntime",
+            f"error: {error.name or error} is not installed; run: pip install numpy onnxruntime",
             file=sys.stderr,
         )
+        return 2
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\ninterrupted; run the same command again to go on", file=sys.stderr)
@@ -83,8 +82,8 @@ def _measure(options: argparse.Namespace, archive: str) -> None:
     from hardcorenas.resources.timing.onnx_session import session_fingerprint, session_run
     from hardcorenas.resources.timing.recorder import KnownWell, record
 
-    if options.threads < 1 or not 0 < options.minutes <= 24 * 60:
-        raise HardcorenasError("expected --threads from 1 and --minutes between 0 and 1440")
+    if not 1 <= options.threads <= 1024 or not 0 < options.minutes <= 24 * 60:
+        raise HardcorenasError("expected --threads from 1 to 1024 and --minutes from 0 to 1440")
     with zipfile.ZipFile(archive) as bundle:
         plan = json.loads(bundle.read(PLAN))
         header = {
@@ -93,7 +92,8 @@ def _measure(options: argparse.Namespace, archive: str) -> None:
             **session_fingerprint(options.threads),
         }
         visits = plan["visits"]
-        before = _continue_or_start(options.output, header, len(visits))
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        before = continue_or_start(options.output, header, len(visits), date=today)
         runs = []
         for item in range(len(visits)):
             _show("loading", item, len(visits))
@@ -107,6 +107,7 @@ def _measure(options: argparse.Namespace, archive: str) -> None:
         enough=KnownWell(plan["judged"], len(visits)),
         path=options.output,
         before=before,
+        seed=plan["plan"]["seed"],
         progress=_show,
     )
     print(f"\nwritten: {options.output}\nnext:    hardcorenas measure --from-result FILE")
@@ -118,19 +119,6 @@ def _opened(bundle: zipfile.ZipFile, name: str, threads: int) -> Any:
 
     with tempfile.TemporaryDirectory(prefix="hardcorenas-") as folder:
         return open_session(bundle.extract(name, folder), threads)
-
-
-def _continue_or_start(path: str, header: dict[str, Any], num_items: int) -> list[Any]:
-    if not Path(path).exists():
-        today = datetime.datetime.now(datetime.UTC).date().isoformat()
-        start_readings(path, {**header, "date": today})
-        return []
-    drop_torn_line(path)
-    found, rounds = read_readings(path, num_items)
-    found.pop("date", None)
-    if found != header:
-        raise HardcorenasError(f"{path}: is of another device, runtime or bundle; move it away")
-    return rounds
 
 
 def _show(what: str, done: float, of: float) -> None:

@@ -12,9 +12,9 @@ def open_session(model: str | bytes, threads: int) -> Any:
     """Return an inference session on the CPU.
 
     The planned memory pattern is off. With it on, activations share memory only where sizes happen
-    to agree, so that a block's time depends on its neighbours' widths (residuals of 1.5 % instead
-    of 1 % on `mobile`). It makes a network 0.5 to 4 % faster: with a session of default options
-    a budget found here holds with that to spare.
+    to agree, so that a block's time depends on its neighbours' widths. It makes a network a few
+    per cent faster (benchmarks/latency_settings.py): with a session of default options a budget
+    found here holds with that to spare.
 
     Args:
         model: A file name, or the model itself.

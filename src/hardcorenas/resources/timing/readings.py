@@ -42,7 +42,33 @@ def append_round(path: str | Path, played: Round) -> None:
         raise ArtifactError(f"{path}: cannot be written ({error.strerror})") from error
 
 
-def drop_torn_line(path: str | Path) -> None:
+def continue_or_start(
+    path: str | Path, header: Header, num_items: int, *, date: str | None = None
+) -> list[Round]:
+    """Return the rounds of an interrupted measurement, or start a file for a new one.
+
+    Args:
+        path: The file; one that is not of the same measurement is refused and left as it is.
+        header: What the readings are of.
+        num_items: How many items there are.
+        date: Written into a new file; not compared.
+    """
+    if Path(path).exists():
+        found, rounds = read_readings(path, num_items)
+        found.pop("date", None)
+        if rounds and found != header:
+            raise ArtifactError(
+                f"{path}: holds readings of another space, device or setting; "
+                f"move it away, or repeat the command that began it"
+            )
+        if rounds:
+            _drop_torn_line(path)
+            return rounds
+    start_readings(path, header if date is None else {**header, "date": date})
+    return []
+
+
+def _drop_torn_line(path: str | Path) -> None:
     """Rewrite the file without what follows its last line end, left by a crash while appending."""
     text = artifacts.read_text(path)
     if not text.endswith("\n"):
