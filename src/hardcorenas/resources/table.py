@@ -380,11 +380,16 @@ def _provenance(data: dict[str, Any]) -> Provenance:
         raise ArtifactError("provenance.notes: expected a list of texts")
     if not isinstance(versions, dict) or not all(isinstance(v, str) for v in versions.values()):
         raise ArtifactError("provenance.versions: expected texts by name")
-    for name, kind in (("batch_size", int), ("threads", int), ("precision", str), ("runtime", str)):
+    for name in ("batch_size", "threads"):
         value = data.get(name)
-        if value is not None and (type(value) is not kind or (kind is int and value < 1)):
-            expected = "a whole number from 1" if kind is int else "a text"
-            raise ArtifactError(f"provenance.{name}: expected {expected}, got {shown(value)}")
+        if value is not None and (type(value) is not int or value < 1):
+            raise ArtifactError(
+                f"provenance.{name}: expected a whole number from 1, got {shown(value)}"
+            )
+    for name in ("precision", "runtime"):
+        value = data.get(name)
+        if value is not None and not isinstance(value, str):
+            raise ArtifactError(f"provenance.{name}: expected a text, got {shown(value)}")
     return Provenance(**{**data, "notes": tuple(notes)})
 
 

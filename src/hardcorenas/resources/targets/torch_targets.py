@@ -26,7 +26,7 @@ class EagerTarget(Target):
     """PyTorch in inference mode, channels last.
 
     Memory that activations free is kept by the process. By default glibc hands it back to the
-    kernel and fetches it again in every forward pass, which costs a tenth of the time, depends on
+    kernel and fetches it again in every forward pass, which costs an eighth of the time, depends on
     what else the process holds, and hides what a block costs. A service does the same with
     ``MALLOC_TRIM_THRESHOLD_`` and ``MALLOC_MMAP_THRESHOLD_``, jemalloc or tcmalloc.
     """
@@ -82,7 +82,7 @@ class CompiledTarget(EagerTarget):
         prepared, example = self._prepared(module, example)
         # Compiled code is kept with the function it came from, up to a few versions. Each module
         # therefore gets a function of its own.
-        forward = FunctionType(_forward.__code__.replace(), {"module": prepared})
+        forward = FunctionType(_forward.__code__.replace(), {**globals(), "module": prepared})
         run = self._run(torch.compile(forward, dynamic=False, fullgraph=True), example)
         run()
         return run
