@@ -47,7 +47,8 @@ def memory_pattern():
                 path = Path(folder) / "model.onnx"
                 path.write_bytes(model.SerializeToString())
                 runs.append(session_run(onnxruntime.InferenceSession(str(path), options)))
-    warm_up(runs, runs[0])
+    for run in runs:
+        warm_up(run)
     times = [[] for _ in runs]
     for number in range(ROUNDS):
         played = play_round(runs, runs[0], [1] * len(runs), seed=str(number))

@@ -37,10 +37,10 @@ def test_measuring_says_what_it_found(measured, capsys, monkeypatch):
     monkeypatch.chdir(measured.parent)
     assert run(["measure", "gray28", *QUICK, "--target", "torch", "--resolution", "20"]) == 0
     out = capsys.readouterr().out
-    for word in ("gray28 at 20×20, batch 1", "lightest", "R²", "Margin", "gray28-torch.json"):
+    for word in ("gray28 at 20×20, batch 1", "lightest", "R²", "Margin", "gray28-torch-20px.json"):
         assert word in out
     assert not list(measured.parent.glob("*.readings"))
-    table = hc.ResourceTable.load("gray28-torch.json")
+    table = hc.ResourceTable.load("gray28-torch-20px.json")
     assert table.provenance.runtime == "torch"
     table.check_bound_to(make_target("torch").fingerprint)
 
@@ -177,6 +177,18 @@ def spoiled_tables(text):
         "another kind": (changed(format="hardcorenas.architecture"), "is not a hardcorenas.table"),
         "another version": (changed(version=1), "version 1 is not readable"),
         "wrong unit": (changed(unit="ms"), "unit: expected one of ns"),
+        "another resource's unit": (changed(unit="parameters"), "unit: a measured table is"),
+        "no unit": (changed(unit=["ns"]), "unit: expected one of ns"),
+        "a peak": (changed(kind="peak"), "unit: a measured table is"),
+        "no kind": (changed(kind=[]), "kind: expected one of"),
+        "no name": (changed(resource=5), "resource: expected a name"),
+        "microseconds": (
+            changed(
+                base=data.get("base", 0) // 1000,
+                costs=[[[c // 1000 for c in row] for row in rows] for rows in data["costs"]],
+            ),
+            "are the costs in ns?",
+        ),
         "negative": (changed(costs=costs), "costs[0][0][0]: expected a whole number"),
         "NaN": (text.replace('"base": ', '"base": NaN, "x": '), "NaN is not a number"),
         "fractions": (changed(base=1.5), "base: expected a whole number"),

@@ -16,7 +16,7 @@ from hardcorenas.errors import HardcorenasError
 from hardcorenas.resources.calibration import DEFAULT_CONFIDENCE, check_confidence
 from hardcorenas.resources.plan import DEFAULT_NETWORKS, DEFAULT_UNSEEN, Plan
 from hardcorenas.resources.targets import TARGETS
-from hardcorenas.space import SearchSpace
+from hardcorenas.space import SearchSpace, preset_names
 
 if TYPE_CHECKING:
     from hardcorenas.resources import ResourceTable
@@ -59,7 +59,7 @@ def measure(
         precision: Of weights and activations: float32, or bfloat16 for torch.
         resolution: Side of the image in pixels, instead of the space's own.
         classes: Number of classes, instead of the space's own.
-        output: Where to write the table; by default SPACE-TARGET.json.
+        output: Where to write the table; by default SPACE-TARGET.json, with what is not default.
         minutes: Stop timing after this long, or earlier when all is known well enough.
         confidence: The chance that a network stays within its upper bound.
         networks: Whole networks to correct the table with.
@@ -89,7 +89,7 @@ def measure(
         return
     if target not in TARGETS:
         raise HardcorenasError(f"--target: expected one of {', '.join(TARGETS)}, got {target!r}")
-    path = output or Path(f"{chosen.name}-{target}.json")
+    path = output or _default_output(plan, target, threads, precision)
     if path.is_dir() or not path.name:
         raise HardcorenasError(f"--output {path}: is a folder; name a file")
     readings = path.with_name(f"{path.name}.readings")
@@ -150,6 +150,22 @@ def print_summary(table: ResourceTable) -> None:
     for note in where.notes:
         print(f"note: {note}")
     print()
+
+
+def _default_output(plan: Plan, target: str, threads: int, precision: str) -> Path:
+    """Return a name that tells tables of different settings apart."""
+    parts = [plan.space.name, target]
+    if threads != 1:
+        parts.append(f"{threads}threads")
+    if plan.batch_size != 1:
+        parts.append(f"batch{plan.batch_size}")
+    if precision != "float32":
+        parts.append(precision)
+    presets = {name: SearchSpace.preset(name) for name in preset_names()}
+    own = presets.get(plan.space.name)
+    if own is not None and own.resolution != plan.space.resolution:
+        parts.append(f"{plan.space.resolution}px")
+    return Path("-".join(parts) + ".json")
 
 
 def _not_default(*options: object) -> bool:

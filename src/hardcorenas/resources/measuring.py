@@ -76,7 +76,6 @@ def measure(
     if isinstance(target, str):
         target = make_target(target, threads=threads, precision=precision)
     plan = Plan(space, batch_size, networks, unseen, seed)
-    assert plan.architectures  # drawn now, so that a space that is too small is refused at once
     header = {"plan": plan.to_dict(), **dataclasses.asdict(target.fingerprint)}
     before = [] if readings is None else continue_or_start(readings, header, len(plan.visits))
     rounds = _record(
@@ -154,24 +153,25 @@ def _record(
     before: Sequence[Round],
     progress: Progress,
 ) -> list[Round]:
-    from hardcorenas.resources.workshop import runs_on  # imports torch
+    from hardcorenas.resources.workshop import runs_on, torch_threads_kept  # imports torch
 
-    runs = []
-    for number, run in enumerate(runs_on(target, plan)):
-        progress("preparing", number, len(plan.visits))
-        runs.append(run)
-    yardstick = runs.pop()
-    return record(
-        runs,
-        yardstick,
-        plan.visits,
-        seconds=60 * minutes,
-        enough=KnownWell(plan.judged, len(runs)),
-        path=readings,
-        before=before,
-        seed=plan.seed,
-        progress=progress,
-    )
+    with torch_threads_kept():
+        runs = []
+        for number, run in enumerate(runs_on(target, plan)):
+            progress("preparing", number, len(plan.visits))
+            runs.append(run)
+        yardstick = runs.pop()
+        return record(
+            runs,
+            yardstick,
+            plan.visits,
+            seconds=60 * minutes,
+            enough=KnownWell(plan.judged, len(runs)),
+            path=readings,
+            before=before,
+            seed=plan.seed,
+            progress=progress,
+        )
 
 
 def _calibrated(

@@ -46,6 +46,8 @@ Costs = tuple[tuple[tuple[int, ...], ...], ...]
 FORMAT_VERSION = 2
 # Below this, sums are exact in 64-bit floats too: 104 days in nanoseconds, 9 · 10^15 MACs.
 LARGEST_TOTAL = 2**53
+# The yardstick is the lightest network; beyond this, its time and the table's are no match.
+LARGEST_YARDSTICK_RATIO = 3.0
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,9 @@ class ResourceTable(ABC):
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
-        if self.unit not in UNITS:
+        if not isinstance(self.resource, str) or not self.resource:
+            raise ArtifactError(f"resource: expected a name, got {shown(self.resource)}")
+        if not isinstance(self.unit, str) or self.unit not in UNITS:
             raise ArtifactError(f"unit: expected one of {', '.join(UNITS)}, got {self.unit!r}")
         _check_amount("base", self.base)
         _check_length("costs", self.costs, len(self.space.stages))
@@ -120,10 +124,26 @@ class ResourceTable(ABC):
                 f"provenance.resolution: expected {self.space.resolution}, that of the space, "
                 f"got {shown(self.provenance.resolution)}"
             )
+        self._check_calibration()
         total = self.base + sum(max(row) for rows in self.costs for row in rows)
         if total > LARGEST_TOTAL:
             raise ArtifactError(
                 f"costs: add up to {total} {self.unit}, expected at most {LARGEST_TOTAL}"
+            )
+
+    def _check_calibration(self) -> None:
+        """Check that a measured table is of time, and of the order of its own yardstick."""
+        if self.calibration is None:
+            return
+        if (self.unit, self.kind) != ("ns", "sum"):
+            raise ArtifactError(
+                f"unit: a measured table is a sum of ns, got a {self.kind} of {self.unit}"
+            )
+        ratio = self.predicted(self.space.lightest) / self.calibration.yardstick
+        if not 1 / LARGEST_YARDSTICK_RATIO < ratio < LARGEST_YARDSTICK_RATIO:
+            raise ArtifactError(
+                f"unit: the lightest network is predicted at {ratio:.3g} times its own measured "
+                f"time; are the costs in {self.unit}?"
             )
 
     @property
@@ -232,7 +252,7 @@ class ResourceTable(ABC):
         data = artifacts.parse(text, kind="table", version=FORMAT_VERSION, source=source)
         kinds = {"sum": AdditiveTable, "peak": PeakTable}
         kind = data.pop("kind", None)
-        if kind not in kinds:
+        if not isinstance(kind, str) or kind not in kinds:
             raise ArtifactError(f"{source}: kind: expected one of {', '.join(kinds)}, got {kind!r}")
         try:
             return kinds[kind](**_read_fields(data))
@@ -381,8 +401,8 @@ def _provenance(data: dict[str, Any]) -> Provenance:
     if not isinstance(versions, dict) or not all(isinstance(v, str) for v in versions.values()):
         raise ArtifactError("provenance.versions: expected texts by name")
     for name in ("batch_size", "threads"):
-        value = data.get(name)
-        if value is not None and (type(value) is not int or value < 1):
+        value = data.get(name, 1)
+        if (name, value) != ("threads", None) and (type(value) is not int or value < 1):
             raise ArtifactError(
                 f"provenance.{name}: expected a whole number from 1, got {shown(value)}"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,16 @@ class OnnxModels:
             exported = to_onnx(*_block(shape, self._plan.batch_size))
             self._blocks[shape] = self._prepare(exported)
         return self._blocks[shape]
+
+
+@contextmanager
+def torch_threads_kept() -> Iterator[None]:
+    """Give PyTorch its number of threads back, which a target sets for the whole process."""
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def yardstick(plan: Plan) -> Architecture:

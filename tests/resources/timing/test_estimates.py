@@ -49,17 +49,6 @@ def test_the_stated_error_is_about_the_real_one():
     assert np.median(found.spreads) == pytest.approx(0.05, rel=0.4)
 
 
-def test_quiet_durations_are_readings_as_they_were():
-    rng = np.random.default_rng(2)
-    rounds = synthetic_rounds(np.array([1e6, 2e6]), 4e6, num_rounds=50, rng=rng, busy=0.6)
-    found = estimate(rounds, 2)
-    quiet = found.quiet_durations(1)
-    everything = [d for r in rounds for i, d in zip(r.items, r.durations, strict=True) if i == 1]
-    assert set(quiet) <= set(everything)
-    assert len(quiet) < len(everything)
-    assert np.median(quiet) == pytest.approx(2e6, rel=0.05)
-
-
 def test_no_item_is_left_without_readings_however_busy():
     # One item is only ever seen at busy moments.
     rounds = [Round((YARDSTICK, 0, YARDSTICK), (0, 10, 30), (10, 20, 10))] * 8

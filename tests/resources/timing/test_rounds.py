@@ -54,7 +54,7 @@ def test_garbage_is_not_collected_meanwhile_and_is_afterwards():
     assert gc.isenabled()
 
 
-def test_warming_up_runs_everything():
+def test_warming_up_runs_a_few_times():
     calls = []
-    warm_up([lambda: calls.append(1)], lambda: calls.append(2), times=3)
-    assert sorted(calls) == [1, 1, 1, 2, 2, 2]
+    warm_up(lambda: calls.append(1), times=3)
+    assert calls == [1, 1, 1]

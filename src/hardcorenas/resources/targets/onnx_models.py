@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import warnings
 from typing import TYPE_CHECKING
@@ -26,12 +27,11 @@ def to_onnx(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
     """
     import onnx
 
-    training = module.training
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.onnx.export(
-            module.eval().cpu(),
+            copy.deepcopy(module).eval().cpu(),
             (example,),
             buffer,  # type: ignore[arg-type]  # which the older exporter takes
             dynamo=False,
@@ -39,7 +39,6 @@ def to_onnx(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
             input_names=[INPUT],
             output_names=[OUTPUT],
         )
-    module.train(training)
     model: onnx.ModelProto = onnx.load_from_string(buffer.getvalue())
     return model
 
@@ -57,11 +56,11 @@ def chain(parts: Sequence[onnx.ModelProto]) -> onnx.ModelProto:
         given = OUTPUT if number == len(parts) - 1 else f"{number}/{OUTPUT}"
         names = {"": "", INPUT: fed, OUTPUT: given}
         for node in part.graph.node:
-            copy = graph.node.add()
-            copy.CopyFrom(node)
-            copy.name = f"{number}/{node.name}"
-            copy.input[:] = [names.get(name, f"{number}/{name}") for name in node.input]
-            copy.output[:] = [names.get(name, f"{number}/{name}") for name in node.output]
+            added = graph.node.add()
+            added.CopyFrom(node)
+            added.name = f"{number}/{node.name}"
+            added.input[:] = [names.get(name, f"{number}/{name}") for name in node.input]
+            added.output[:] = [names.get(name, f"{number}/{name}") for name in node.output]
         for weights in part.graph.initializer:
             copy_of_weights = graph.initializer.add()
             copy_of_weights.CopyFrom(weights)

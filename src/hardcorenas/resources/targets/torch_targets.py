@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import platform
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ class EagerTarget(Target):
         keep_freed_memory()
         torch.set_num_threads(self.threads)
         dtype = _DTYPES[self.precision]
-        prepared = module.eval().to(dtype=dtype)
+        prepared = copy.deepcopy(module).eval().to(dtype=dtype)
         prepared = prepared.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return prepared, example.to(dtype=dtype, memory_format=torch.channels_last)
 

@@ -67,10 +67,6 @@ class Estimates:
         """Share of the readings that were taken at quiet moments."""
         return float(self.quiet.mean())
 
-    def quiet_durations(self, item: int) -> Floats:
-        """Return the readings of one item at quiet moments, in nanoseconds, as they were."""
-        return np.asarray(self.durations[self.quiet & (self.items == item)])
-
 
 def estimate(rounds: Sequence[Round], num_items: int) -> Estimates:
     """Return the time of each item.
@@ -85,14 +81,14 @@ def estimate(rounds: Sequence[Round], num_items: int) -> Estimates:
     for _ in range(_PASSES):
         level = moments.levels(logs, times)
         quiet = level <= np.quantile(level, QUIET_SHARE) + BUSY
-        quiet = moments.keep_some_of_each(quiet, level)
+        used = moments.keep_some_of_each(quiet, level)
         steady = logs - (level - np.median(level[quiet]))
-        times = moments.by_item(steady, _middle, quiet)
+        times = moments.by_item(steady, _middle, used)
     # The middle of steadied readings, scaled to agree with plain medians on the whole.
-    medians = moments.by_item(logs, lambda values: float(np.median(values)), quiet)
+    medians = moments.by_item(logs, lambda values: float(np.median(values)), used)
     times += np.median(medians - times)
-    spreads = moments.by_item(steady, _deviation, quiet)
-    counts = np.bincount(moments.items[quiet], minlength=num_items + 1)
+    spreads = moments.by_item(steady, _deviation, used)
+    counts = np.bincount(moments.items[used], minlength=num_items + 1)
     return Estimates(
         times=np.exp(times[:-1]),
         spreads=spreads[:-1],

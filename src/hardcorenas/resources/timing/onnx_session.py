@@ -27,6 +27,8 @@ def open_session(model: str | bytes, threads: int) -> Any:
     options.inter_op_num_threads = 1
     options.enable_mem_pattern = False
     options.log_severity_level = 3
+    # Idle threads of one session must not compete with the next session's.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 

@@ -84,8 +84,7 @@ def read_readings(path: str | Path, num_items: int | None = None) -> tuple[Heade
     """
     header_line, *lines = artifacts.read_text(path).split("\n")
     header = artifacts.parse(header_line, kind=KIND, version=VERSION, source=str(path))
-    torn = lines.pop() if lines else ""  # behind the last line end there should be nothing
-    del torn
+    lines = lines[:-1]  # behind the last line end is nothing, or what a crash left
     rounds = [_round(line, f"{path}: round {number}") for number, line in enumerate(lines)]
     if num_items is not None:
         for number, played in enumerate(rounds):

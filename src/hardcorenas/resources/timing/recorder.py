@@ -22,6 +22,8 @@ from hardcorenas.resources.timing.rounds import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+LEAST_ROUNDS = 2  # one alone says nothing of its own scatter
+
 Progress = Callable[[str, float, float], None]  # what is done, how much of it, of how much
 
 
@@ -68,7 +70,7 @@ def record(
         runs: What to time.
         yardstick: The known quantity.
         visits: How often each item runs in a round.
-        seconds: No round begins after this long.
+        seconds: No round begins after this long, but for the first two.
         enough: Whether to stop earlier; asked ever less often.
         path: Where to append each round as it comes.
         before: Rounds that are in that file already.
@@ -77,7 +79,9 @@ def record(
         progress: Called after every round.
     """
     rounds = list(before)
-    warm_up(runs, yardstick)
+    for number, run in enumerate((*runs, yardstick)):
+        progress("warming up", number, len(runs) + 1)
+        warm_up(run)
     # What was recorded before counts as time spent.
     spent = sum(played.starts[-1] + played.durations[-1] for played in rounds) / 1e9
     began = monotonic() - spent
@@ -85,7 +89,7 @@ def record(
     while True:
         elapsed = monotonic() - began
         progress("timing", min(elapsed, seconds), seconds)
-        if rounds and elapsed >= seconds:
+        if len(rounds) >= LEAST_ROUNDS and elapsed >= seconds:
             return rounds
         # Looking costs time, so only when there is a fifth more to see.
         if len(rounds) > 1.2 * looked_at:

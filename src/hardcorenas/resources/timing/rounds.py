@@ -79,11 +79,10 @@ def play_round(
     return Round(items, starts, durations)
 
 
-def warm_up(runs: Sequence[Run], yardstick: Run, times: int = 2) -> None:
-    """Run everything a few times: first runs allocate memory and choose kernels."""
-    for run in (*runs, yardstick):
-        for _ in range(times):
-            run()
+def warm_up(run: Run, times: int = 2) -> None:
+    """Run something a few times: first runs allocate memory and choose kernels."""
+    for _ in range(times):
+        run()
 
 
 @contextmanager
