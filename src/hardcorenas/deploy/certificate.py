@@ -86,7 +86,7 @@ class Timing:
             return None
         direction = "slower" if self.all_pace > 1 else "faster"
         return (
-            f"the machine was {abs(self.all_pace - 1):.1%} {direction} than when the table was "
+            f"the yardstick was {abs(self.all_pace - 1):.1%} {direction} than when the table was "
             f"measured; {self.runs} of {self.all_runs} runs were at the table's pace"
         )
 
