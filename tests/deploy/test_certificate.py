@@ -55,6 +55,8 @@ def timing(median, *, runs=100, pace=1.0, all_median=None, all_pace=1.0):
         (timing(90, runs=3, all_pace=1.2), "PASS"),  # keeps it even on a slower machine
         (timing(110, runs=3, all_pace=1.2), "UNCLEAR"),
         (timing(130, runs=3, all_pace=1.2), "UNCLEAR"),
+        (timing(150, runs=3, all_pace=1.2), "FAIL"),  # no pace explains that
+        (timing(130, all_pace=0.8), "FAIL"),
         (timing(90, all_pace=0.8), "UNCLEAR"),  # at the table's pace only by chance
         (timing(70, all_pace=0.8), "PASS"),
     ],

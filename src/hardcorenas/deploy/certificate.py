@@ -44,6 +44,7 @@ FORMAT_VERSION = 1
 LEAST_RUNS = 40  # at the table's pace, for a median to be believed
 LEAST_SLOW_RUNS = 10  # of a network too slow for that, if they are half of all
 ENOUGH_RUNS = 400
+DECISIVE_EXCESS = 1.2  # over a budget, with the pace allowed for, when the timing is not clean
 _VISITS_A_ROUND = 10
 
 
@@ -376,14 +377,15 @@ def _judge(timing: Timing, limit: int) -> tuple[Verdict, str | None]:
 
     A network has to keep its budget both as the machine is and as it was when the table was made.
     Where the two disagree, the machine decides and not the network. Without enough runs at the
-    table's pace, that a network breaks its budget proves nothing.
+    table's pace, it fails only if it is further over its budget than the pace explains.
     """
     median, pace = (
         (timing.median, timing.pace) if timing.is_clean else (timing.all_median, timing.all_pace)
     )
     if median <= limit * min(1.0, pace):
         return "PASS", timing.disturbance
-    if timing.is_clean and median > limit * max(1.0, pace):
+    beyond_doubt = 1.0 if timing.is_clean else DECISIVE_EXCESS
+    if median > beyond_doubt * limit * max(1.0, pace):
         return "FAIL", timing.disturbance
     reason = timing.disturbance or (
         f"so near to the budget that the machine's pace, {pace:.3f} of the table's, decides"
