@@ -70,7 +70,7 @@ def measure(
     """
     check_confidence(confidence)
     if from_result is not None:
-        if space is not None or bundle is not None or _not_default(resolution, classes):
+        if space is not None or bundle is not None or (resolution, classes) != (None, None):
             raise HardcorenasError(
                 "--from-result knows what was measured; leave out the space and its options"
             )
@@ -166,10 +166,6 @@ def _default_output(plan: Plan, target: str, threads: int, precision: str) -> Pa
     if own is not None and own.resolution != plan.space.resolution:
         parts.append(f"{plan.space.resolution}px")
     return Path("-".join(parts) + ".json")
-
-
-def _not_default(*options: object) -> bool:
-    return any(option is not None for option in options)
 
 
 def _write_bundle(plan: Plan, path: Path) -> None:

@@ -148,6 +148,17 @@ def block_shapes(architecture: Architecture) -> Iterator[list[BlockShape]]:
         ]
 
 
+def cell_shapes(space: SearchSpace) -> tuple[tuple[tuple[BlockShape, ...], ...], ...]:
+    """Return ``shapes[stage][block][choice]`` of everything that a stage can hold."""
+    return tuple(
+        tuple(
+            tuple(block_shape(space, index, position, choice) for choice in stage.choices)
+            for position in range(stage.max_depth)
+        )
+        for index, stage in enumerate(space.stages)
+    )
+
+
 def head_shape(space: SearchSpace) -> HeadShape:
     """Return the shape of the head."""
     conv = ConvShape(

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, get_args
 from hardcorenas.errors import InvalidArgumentError, shown
 from hardcorenas.networks import layout
 from hardcorenas.networks.counting import Resource, cost
+from hardcorenas.resources.provenance import Provenance
 from hardcorenas.resources.table import (
     AdditiveTable,
     Costs,
     PeakTable,
-    Provenance,
     ResourceTable,
 )
 
@@ -46,12 +46,6 @@ def count(space: SearchSpace, resource: Resource) -> ResourceTable:
 
 def _block_costs(space: SearchSpace, resource: Resource) -> Costs:
     return tuple(
-        tuple(
-            tuple(
-                cost(layout.block_shape(space, stage_index, position, choice), resource)
-                for choice in stage.choices
-            )
-            for position in range(stage.max_depth)
-        )
-        for stage_index, stage in enumerate(space.stages)
+        tuple(tuple(cost(shape, resource) for shape in row) for row in rows)
+        for rows in layout.cell_shapes(space)
     )

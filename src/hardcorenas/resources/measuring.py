@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardcorenas.errors import ArtifactError, HardcorenasError
-from hardcorenas.networks import layout
 from hardcorenas.resources.calibration import (
     DEFAULT_CONFIDENCE,
     Calibration,
@@ -19,7 +18,8 @@ from hardcorenas.resources.calibration import (
     corrected_times,
 )
 from hardcorenas.resources.plan import DEFAULT_NETWORKS, DEFAULT_UNSEEN, Plan
-from hardcorenas.resources.table import AdditiveTable, Costs, Provenance
+from hardcorenas.resources.provenance import Provenance
+from hardcorenas.resources.table import AdditiveTable, Costs
 from hardcorenas.resources.targets import Fingerprint, Target, make_target
 from hardcorenas.resources.timing.estimates import Estimates, estimate
 from hardcorenas.resources.timing.readings import continue_or_start, read_readings
@@ -218,9 +218,7 @@ def _notes(plan: Plan, estimates: Estimates, calibration: Calibration) -> list[s
     words = []
     for number, stage in enumerate(plan.space.stages):
         for position in range(min(2, stage.max_depth)):  # later blocks equal the second
-            shapes = [
-                layout.block_shape(plan.space, number, position, choice) for choice in stage.choices
-            ]
+            shapes = plan.cells[number][position]
             indices = [place[shape] for shape in shapes]
             words += contradictions(
                 [f"{number}.{position} {choice}" for choice in stage.choices],

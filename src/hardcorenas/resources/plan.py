@@ -65,16 +65,7 @@ class Plan:
     @cached_property
     def cells(self) -> tuple[tuple[tuple[BlockShape, ...], ...], ...]:
         """``cells[stage][block][choice]``: the shape of every cell of the table."""
-        return tuple(
-            tuple(
-                tuple(
-                    layout.block_shape(self.space, index, position, choice)
-                    for choice in stage.choices
-                )
-                for position in range(stage.max_depth)
-            )
-            for index, stage in enumerate(self.space.stages)
-        )
+        return layout.cell_shapes(self.space)
 
     @cached_property
     def architectures(self) -> tuple[Architecture, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -25,6 +25,7 @@ from hardcorenas.errors import (
     InvalidArchitectureError,
     shown,
 )
+from hardcorenas.resources.provenance import Provenance
 from hardcorenas.resources.units import UNITS, Unit
 from hardcorenas.space import Architecture, SearchSpace
 
@@ -48,37 +49,6 @@ FORMAT_VERSION = 2
 LARGEST_TOTAL = 2**53
 # The yardstick is the lightest network; beyond this, its time and the table's are no match.
 LARGEST_YARDSTICK_RATIO = 3.0
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where a table's numbers come from.
-
-    Attributes:
-        method: ``"counted"`` or ``"measured"``.
-        device: What it was measured on.
-        runtime: What ran the blocks, such as ``"onnxruntime"``.
-        threads: Threads the runtime was given.
-        batch_size: Images at once.
-        resolution: Side of the image in pixels.
-        precision: Of the numbers, such as ``"float32"``.
-        versions: Library versions, by name.
-        date: When, in ISO format.
-        spread: Typical relative standard deviation of one quiet reading.
-        notes: Words about the measurement that a user should read.
-    """
-
-    method: str
-    resolution: int
-    batch_size: int = 1
-    precision: str = "float32"
-    device: str | None = None
-    runtime: str | None = None
-    threads: int | None = None
-    versions: dict[str, str] = field(default_factory=dict, hash=False)
-    date: str | None = None
-    spread: float | None = None
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -381,36 +351,13 @@ def _read_fields(data: dict[str, Any]) -> dict[str, Any]:
     if set(data) != expected:
         odd = ", ".join(sorted(set(data) ^ expected))
         raise ArtifactError(f"unknown or missing fields: {odd}")
-    known = {f.name for f in dataclasses.fields(Provenance)}
-    provenance = data["provenance"]
-    if not isinstance(provenance, dict) or not {"method", "resolution"} <= set(provenance) <= known:
-        raise ArtifactError(f"provenance: expected the fields {', '.join(sorted(known))}")
     return {
         **data,
-        "provenance": _provenance(provenance),
+        "provenance": Provenance.from_dict(data["provenance"]),
         "calibration": _calibration(data["calibration"]),
         "costs": _tuples(data["costs"]),
         "space": SearchSpace.from_dict(data["space"]),
     }
-
-
-def _provenance(data: dict[str, Any]) -> Provenance:
-    notes, versions = data.get("notes", []), data.get("versions", {})
-    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        raise ArtifactError("provenance.notes: expected a list of texts")
-    if not isinstance(versions, dict) or not all(isinstance(v, str) for v in versions.values()):
-        raise ArtifactError("provenance.versions: expected texts by name")
-    for name in ("batch_size", "threads"):
-        value = data.get(name, 1)
-        if (name, value) != ("threads", None) and (type(value) is not int or value < 1):
-            raise ArtifactError(
-                f"provenance.{name}: expected a whole number from 1, got {shown(value)}"
-            )
-    for name in ("precision", "runtime"):
-        value = data.get(name)
-        if value is not None and not isinstance(value, str):
-            raise ArtifactError(f"provenance.{name}: expected a text, got {shown(value)}")
-    return Provenance(**{**data, "notes": tuple(notes)})
 
 
 def _calibration(data: object) -> Calibration | None:

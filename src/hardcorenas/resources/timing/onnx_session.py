@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from hardcorenas.resources.timing.rounds import Run
 
 
-def open_session(model: str | bytes, threads: int) -> Any:
+def open_session(path: str, threads: int) -> Any:
     """Return an inference session on the CPU.
 
     The planned memory pattern is off. With it on, activations share memory only where sizes happen
@@ -17,7 +17,7 @@ def open_session(model: str | bytes, threads: int) -> Any:
     found here holds with that to spare.
 
     Args:
-        model: A file name, or the model itself.
+        path: The ONNX file.
         threads: Threads that share the work of one operator.
     """
     import onnxruntime
@@ -29,7 +29,7 @@ def open_session(model: str | bytes, threads: int) -> Any:
     options.log_severity_level = 3
     # Idle threads of one session must not compete with the next session's.
     options.add_session_config_entry("session.force_spinning_stop", "1")
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def session_run(session: Any) -> Run:
