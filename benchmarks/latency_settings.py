@@ -22,8 +22,8 @@ import onnxruntime
 import torch
 
 import hardcorenas as hc
+from hardcorenas.processors import keep_freed_memory
 from hardcorenas.resources.plan import Plan
-from hardcorenas.resources.targets.torch_targets import keep_freed_memory
 from hardcorenas.resources.timing.onnx_session import session_run
 from hardcorenas.resources.timing.rounds import play_round, warm_up
 from hardcorenas.resources.workshop import OnnxModels

@@ -11,11 +11,12 @@ import hardcorenas
 ROOT = Path(hardcorenas.__file__).parent
 
 # Every layer may import these; they import nothing of ours but each other.
-BASE = {"errors", "artifacts"}
+BASE = {"errors", "artifacts", "processors"}
 ARROWS = {
     "": {"cli"},  # __main__ starts the command line; __init__ points to public names
     "errors": set(),
     "artifacts": set(),
+    "processors": set(),
     "torchvision_import": set(),
     "space": set(),
     "networks": {"space", "torchvision_import"},
@@ -30,7 +31,14 @@ ARROWS = {
 COMPOSITION = {"cli", "config", "pipeline"}
 # Files with more rights than their layer, each for a reason.
 EXTRA = {
-    "__init__.py": {"deploy", "networks", "resources", "space"},  # lazy public names
+    "__init__.py": {
+        "deploy",
+        "networks",
+        "resources",
+        "space",
+        "supernet",
+        "train",
+    },  # lazy public names
     "resources/count.py": {"networks"},  # counts the parts of networks
     "resources/plan.py": {"networks"},  # times the parts of networks
     "resources/measuring.py": {"networks"},
@@ -42,7 +50,17 @@ TORCH_FOLDERS = ("resources/targets/",)
 # Copied to devices: only the standard library, numpy and onnxruntime, and of ours what is copied.
 PORTABLE_FOLDER = "resources/timing/"
 PORTABLE = {"hardcorenas.errors", "hardcorenas.artifacts", "hardcorenas.resources.timing"}
-TORCH_FREE_LAYERS = {"", "errors", "artifacts", "space", "resources", "search", "report", "cli"}
+TORCH_FREE_LAYERS = {
+    "",
+    "errors",
+    "artifacts",
+    "processors",
+    "space",
+    "resources",
+    "search",
+    "report",
+    "cli",
+}
 TORCH_FREE_FILES = {"networks/__init__.py", "networks/layout.py", "networks/counting.py"}
 
 

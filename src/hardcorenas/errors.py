@@ -81,6 +81,10 @@ class ArtifactError(HardcorenasError):
     """A file is missing, torn, of another kind or of another format version."""
 
 
+class DataError(HardcorenasError, ValueError):
+    """A set of pictures is missing, unreadable, mislabelled or too small."""
+
+
 class ForeignTableError(HardcorenasError):
     """A table was measured on another device, runtime, version or setting than it is used on."""
 

@@ -41,6 +41,16 @@ app.command(
     name="certify",
     help="Time a network on your device and certify whether it keeps its budgets.",
 )
+app.command(
+    "hardcorenas.cli.data:data",
+    name="data",
+    help="List and fetch data sets, or check a folder of pictures as training would.",
+)
+app.command(
+    "hardcorenas.cli.train:train",
+    name="train",
+    help="Train the one-shot model of a space on your images.",
+)
 
 
 def main() -> None:

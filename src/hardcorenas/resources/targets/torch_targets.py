@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import ctypes
-import platform
 from dataclasses import dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING
 
 import torch
 
+from hardcorenas.processors import keep_freed_memory
 from hardcorenas.resources.targets.base import Target
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from hardcorenas.resources.timing.rounds import Run
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 @dataclass(frozen=True)
@@ -92,12 +90,3 @@ class CompiledTarget(EagerTarget):
 def _forward(images: torch.Tensor) -> torch.Tensor:
     result: torch.Tensor = module(images)  # type: ignore[name-defined]  # noqa: F821 - see above
     return result
-
-
-def keep_freed_memory() -> None:
-    """Tell glibc not to hand freed memory back to the kernel; elsewhere, do nothing."""
-    if platform.libc_ver()[0] != "glibc":
-        return
-    mallopt = ctypes.CDLL(None).mallopt
-    mallopt(_M_MMAP_THRESHOLD, 2**30)
-    mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)

@@ -1,0 +1,133 @@
+"""``hardcorenas train``: the one-shot model of a space on a data set."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
+from hardcorenas.cli.progress import progress_bar
+from hardcorenas.errors import HardcorenasError
+from hardcorenas.space import SearchSpace
+
+if TYPE_CHECKING:
+    from hardcorenas.train.recipe import Recipe
+
+_WHAT = Group.create_ordered("What to train, and where to keep it")
+_HOW = Group.create_ordered("How (what is left out is the recipe's)")
+_MACHINE = Group.create_ordered("On what")
+_MORE = Group.create_ordered("For comparison")
+
+
+def train(
+    space: str = "gray28",
+    /,
+    *,
+    data: Annotated[str, Parameter(group=_WHAT)] = "fashion-mnist-sample",
+    run: Annotated[Path | None, Parameter(group=_WHAT)] = None,
+    resume: Annotated[bool, Parameter(group=_WHAT, negative=())] = False,
+    resolution: Annotated[WholeNumber | None, Parameter(group=_WHAT)] = None,
+    heldout_share: Annotated[float, Parameter(group=_WHAT)] = 0.2,
+    seed: Annotated[WholeNumber, Parameter(group=_WHAT)] = 0,
+    recipe: Annotated[str | None, Parameter(group=_HOW)] = None,
+    heaviest_epochs: Annotated[WholeNumber | None, Parameter(group=_HOW)] = None,
+    paths_epochs: Annotated[WholeNumber | None, Parameter(group=_HOW)] = None,
+    batch_size: Annotated[WholeNumber | None, Parameter(group=_HOW)] = None,
+    learning_rate: Annotated[float | None, Parameter(group=_HOW)] = None,
+    augmentation: Annotated[str | None, Parameter(group=_HOW)] = None,
+    flip: Annotated[bool | None, Parameter(group=_HOW)] = None,
+    clip_norm: Annotated[float | None, Parameter(group=_HOW)] = None,
+    distillation: Annotated[float | None, Parameter(group=_HOW)] = None,
+    precision: Annotated[str | None, Parameter(group=_MACHINE)] = None,
+    accumulate: Annotated[WholeNumber | None, Parameter(group=_MACHINE)] = None,
+    processes: Annotated[WholeNumber | None, Parameter(group=_MACHINE)] = None,
+    save_seconds: Annotated[float, Parameter(group=_MACHINE)] = 60.0,
+    paths: Annotated[str | None, Parameter(group=_MORE)] = None,
+) -> int:
+    """Train the one-shot model of a space: first its heaviest network, then all of them.
+
+    The defaults train a small space on a sample that comes with the package, in minutes. With
+    several GPUs: torchrun --nproc-per-node N -m hardcorenas train …
+
+    Args:
+        space: A preset's name or a TOML file.
+        data: fashion-mnist-sample, fashion-mnist, cifar10, or a folder of images by class.
+        run: Folder for weights, checkpoint and log; by default runs/SPACE-DATA.
+        resume: Go on where the run in this folder was.
+        resolution: Side of the images in pixels, instead of the space's own.
+        heldout_share: Part of the images kept for the search, where there is no val/ folder.
+        seed: Decides everything that is random.
+        recipe: small or paper; by default small up to 64 pixels.
+        heaviest_epochs: Length of the first phase.
+        paths_epochs: Length of the second.
+        batch_size: Images in one step, over all processes.
+        learning_rate: At its peak, in both phases.
+        augmentation: none, shift-flip or autoaugment.
+        flip: Whether a mirror image is still of its class.
+        clip_norm: Longest gradient; 0 for no limit.
+        distillation: Share of the second phase's loss that follows the heaviest network.
+        precision: Of activations: auto, float32, bfloat16 or float16.
+        accumulate: Run a batch in so many pieces, for want of memory.
+        processes: On a processor; by default one a core.
+        save_seconds: Time between checkpoints; the work that a sudden end may cost.
+        paths: multi, or single for one path a batch.
+    """
+    from hardcorenas.train.interruption import TrainingInterrupted
+    from hardcorenas.train.one_shot import Job, train_one_shot
+    from hardcorenas.train.processes import suitable_count
+
+    chosen = SearchSpace.load(space)
+    if resolution is not None:
+        chosen = chosen.replace(resolution=resolution)
+    changes = {
+        "heaviest_epochs": heaviest_epochs,
+        "paths_epochs": paths_epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "paths_learning_rate": learning_rate,
+        "augmentation": augmentation,
+        "flip": flip,
+        "clip_norm": clip_norm,
+        "distillation": distillation,
+        "precision": precision,
+        "accumulate": accumulate,
+        "paths": paths,
+    }
+    job = Job(
+        space=chosen,
+        data=data,
+        recipe=_recipe(chosen, recipe, changes),
+        folder=run or Path("runs") / f"{chosen.name}-{Path(data).name}",
+        seed=seed,
+        heldout_share=heldout_share,
+        resume=resume,
+        seconds_between_saves=save_seconds,
+    )
+    from hardcorenas.cli.training_progress import TrainingProgress
+
+    with TrainingProgress(job) as shown, progress_bar() as reading:
+        try:
+            train_one_shot(
+                job,
+                processes=processes or suitable_count(job.recipe.batch_size),
+                report=shown.report,
+                progress=reading,
+            )
+        except TrainingInterrupted as interruption:
+            print(interruption, file=sys.stderr)
+            return 128 + interruption.signal_number
+    shown.print_summary()
+    return 0
+
+
+def _recipe(space: SearchSpace, name: str | None, changes: dict[str, Any]) -> Recipe:
+    from hardcorenas.train.recipe import RECIPES, default_recipe
+
+    name = name or default_recipe(space)
+    if name not in RECIPES:
+        raise HardcorenasError(f"--recipe: expected one of {', '.join(RECIPES)}, got {name!r}")
+    given = {field: value for field, value in changes.items() if value is not None}
+    return RECIPES[name].replace(**given)

@@ -1,0 +1,142 @@
+"""The one-shot model: every network of a space in one module, each image on its own path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hardcorenas.errors import InvalidArchitectureError
+from hardcorenas.networks import layout
+from hardcorenas.networks.blocks import Head, InvertedResidual, conv_norm_act
+from hardcorenas.networks.build import Network, build, initialise_
+from hardcorenas.space import Architecture
+from hardcorenas.supernet.elastic import ElasticBlock
+from hardcorenas.supernet.paths import Paths
+from hardcorenas.supernet.rows import deal
+
+if TYPE_CHECKING:
+    from hardcorenas.space import SearchSpace
+    from hardcorenas.supernet.paths import Indices
+
+
+class Supernet(nn.Module):
+    """All networks of a space with shared weights.
+
+    Images run in groups that share work and leave a stage when their depth is reached, so that a
+    batch costs about what its paths cost. In evaluation mode ``supernet(images, architecture)``
+    equals ``supernet.extract(architecture)(images)``.
+
+    Args:
+        space: What can be built.
+    """
+
+    def __init__(self, space: SearchSpace) -> None:
+        super().__init__()
+        self.space = space
+        conv, block = layout.stem_shapes(space)
+        self.stem = nn.Sequential()
+        self.stem.add_module("conv", conv_norm_act(conv))
+        if block is not None:
+            self.stem.add_module("block", InvertedResidual(block))
+        self.stages = nn.ModuleList(
+            nn.ModuleList(ElasticBlock(choices) for choices in blocks)
+            for blocks in layout.cell_shapes(space)
+        )
+        self.head = Head(layout.head_shape(space))
+        initialise_(self)
+        for plain in (self.stem, self.head):  # as their gradients come
+            plain.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, images: Tensor, paths: Paths | Architecture | None = None) -> Tensor:
+        """Return the logits of a batch.
+
+        Args:
+            images: N×C×H×W.
+            paths: One path for each image, or one architecture for all; by default the heaviest.
+        """
+        if paths is None:
+            paths = self.space.heaviest
+        if isinstance(paths, Architecture):
+            paths = Paths.of(self._own(paths), len(images))
+        # Depth-wise convolutions are many times faster with a pixel's channels side by side.
+        x = self.stem(images.contiguous(memory_format=torch.channels_last))
+        rows = np.arange(len(images))  # which image each row of x is
+        for blocks, depths, choices in zip(self.stages, paths.depths, paths.choices, strict=True):
+            assert isinstance(blocks, nn.ModuleList)
+            x, rows = self._run_stage(blocks, x, rows, depths, choices)
+        logits: Tensor = self.head(x)
+        return logits[torch.from_numpy(np.argsort(rows)).to(logits.device)]
+
+    def extract(self, architecture: Architecture) -> Network:
+        """Return the plain network of an architecture, with a copy of its weights.
+
+        Its batch norms hold the running statistics of the one-shot model, shared with other
+        networks; before it is judged, give it its own (`recalibration.recalibrate_`).
+        """
+        architecture = self._own(architecture)
+        with torch.random.fork_rng(devices=()):  # its fresh weights are thrown away at once
+            network = build(self.space, architecture)
+        network.stem.load_state_dict(self.stem.state_dict())
+        network.head.load_state_dict(self.head.state_dict())
+        for stage, indices in enumerate(architecture.indices):
+            for position, choice in enumerate(indices):
+                plain = network.get_submodule(f"stages.{stage}.{position}")
+                plain.load_state_dict(self.block(stage, position).state_of_choice(choice))
+        network.to(next(self.parameters()))
+        return network.train(self.training)
+
+    def spread_heaviest_(self) -> None:
+        """Start all that the heaviest network does not use from what it does (w* from w̄*)."""
+        for blocks in self.stages:
+            assert isinstance(blocks, nn.ModuleList)
+            for block in blocks:
+                assert isinstance(block, ElasticBlock)
+                block.spread_heaviest_()
+
+    def block(self, stage: int, position: int) -> ElasticBlock:
+        """Return one elastic block."""
+        blocks = self.stages[stage]
+        assert isinstance(blocks, nn.ModuleList)
+        block = blocks[position]
+        assert isinstance(block, ElasticBlock)
+        return block
+
+    def _run_stage(
+        self,
+        blocks: nn.ModuleList,
+        x: Tensor,
+        rows: Indices,
+        depths: Indices,
+        choices: tuple[Indices, ...],
+    ) -> tuple[Tensor, Indices]:
+        """Run one stage; images leave it after the last block of their depth."""
+        left: list[tuple[Tensor, Indices]] = []
+        for position, block in enumerate(blocks):
+            assert isinstance(block, ElasticBlock)
+            stays = depths[rows] > position
+            staying, leaving = np.flatnonzero(stays), np.flatnonzero(~stays)
+            if len(staying) == 0:
+                break
+            routing = block.router.route(choices[position][rows[staying]])
+            entering = staying[routing.order]
+            piles = (entering, leaving) if len(leaving) else (entering,)
+            batches = deal(x, tuple(torch.from_numpy(pile).to(x.device) for pile in piles))
+            if len(leaving):
+                left.append((batches[1], rows[leaving]))
+            x, order = block(batches[0], routing)
+            rows = rows[entering][order]
+        left.append((x, rows))
+        if len(left) == 1:
+            return x, rows
+        return torch.cat([x for x, _ in left]), np.concatenate([rows for _, rows in left])
+
+    def _own(self, architecture: Architecture) -> Architecture:
+        if architecture.space.stages != self.space.stages:
+            raise InvalidArchitectureError(
+                f"the architecture belongs to space {architecture.space.name!r}, whose stages "
+                f"differ from those of the one-shot model's space {self.space.name!r}"
+            )
+        return architecture

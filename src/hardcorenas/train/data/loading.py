@@ -1,0 +1,200 @@
+"""From a name or a folder to pictures for training, for the search and for the test."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hardcorenas.errors import DataError, InvalidArgumentError, shown
+from hardcorenas.train.data.decoding import MODES, Progress
+from hardcorenas.train.data.folder import digest, scan
+from hardcorenas.train.data.named import SETS, NamedSet, converted
+from hardcorenas.train.data.pictures import ArrayPictures, Pictures
+from hardcorenas.train.data.split import stratified_split
+from hardcorenas.train.data.storing import open_pictures, stored_side
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEFAULT_HELDOUT_SHARE = 0.2
+_LARGEST_RESOLUTION = 4096
+_PICTURES_FOR_STATISTICS = 2000
+
+
+@dataclass(frozen=True)
+class ImageData:
+    """Labelled pictures in three sets that share none.
+
+    Attributes:
+        name: Of the data set or the folder.
+        classes: Names of the classes; labels count along them.
+        train: Pictures that weights are trained on.
+        heldout: Pictures that the search compares networks on.
+        test: Pictures for the very end, if there are any.
+        split: How ``train`` and ``heldout`` were told apart, as plain data: ``by`` is "seed" or
+            "folders"; for "seed" there are ``seed``, ``share`` and ``heldout``, the indices held
+            out in the sorted list of all pictures.
+        fingerprint: Changes when files, their order, labels or sizes change, or the size at which
+            they are kept; not with the split.
+        resolution: Side in pixels at which networks see the pictures.
+        mean: Of each channel over the training pictures, as a fraction of white.
+        std: The standard deviation, in the same unit.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    train: Pictures
+    heldout: Pictures
+    test: Pictures | None
+    split: dict[str, Any]
+    fingerprint: str
+    resolution: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+def load_data(
+    name_or_path: str,
+    *,
+    resolution: int,
+    channels: int,
+    seed: int = 0,
+    heldout_share: float = DEFAULT_HELDOUT_SHARE,
+    store: Path | None = None,
+    progress: Progress | None = None,
+) -> ImageData:
+    """Load pictures, split and checked; whatever is wrong with them is said here.
+
+    Args:
+        name_or_path: A name of `SETS`, or a folder of class folders, or one of ``train/`` and
+            ``val/`` with class folders inside.
+        resolution: Side in pixels at which networks will see the pictures.
+        channels: 1 for grey, 3 for RGB; pictures are converted.
+        seed: Decides which pictures are held out, where the folder does not say.
+        heldout_share: Part of each class to hold out, between 0 and 1.
+        store: A folder to keep a folder's decoded pictures in; None keeps them in memory.
+        progress: Told how far it is.
+    """
+    if isinstance(channels, bool) or channels not in MODES:
+        raise DataError(f"channels: expected 1 (grey) or 3 (RGB), got {shown(channels)}")
+    resolution = _whole("resolution", resolution, 1, _LARGEST_RESOLUTION)
+    seed = _whole("seed", seed, 0, 2**63)
+    if not 0 < heldout_share < 1:
+        raise InvalidArgumentError(
+            f"heldout_share: expected a part between 0 and 1, got {shown(heldout_share)}"
+        )
+    if name_or_path in SETS:
+        return _load_named(SETS[name_or_path], resolution, channels, seed, heldout_share)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow's remarks on odd metadata help nobody here
+        return _load_folder(
+            name_or_path,
+            resolution=resolution,
+            channels=channels,
+            seed=seed,
+            share=heldout_share,
+            store=store,
+            progress=progress,
+        )
+
+
+def _load_named(
+    known: NamedSet, resolution: int, channels: int, seed: int, share: float
+) -> ImageData:
+    arrays = known.read()
+    train = converted(arrays.train, channels=channels, side=resolution)
+    test = converted(arrays.test, channels=channels, side=resolution)
+    stay, held = stratified_split(arrays.train_labels, known.classes, seed=seed, share=share)
+    pictures = ArrayPictures(train, arrays.train_labels)
+    return _image_data(
+        name=known.name,
+        classes=known.classes,
+        train=pictures.select(stay),
+        heldout=pictures.select(held),
+        test=ArrayPictures(test, arrays.test_labels),
+        split={"by": "seed", "seed": seed, "share": share, "heldout": held.tolist()},
+        resolution=resolution,
+        fingerprint=digest(
+            [
+                str(train.shape).encode(),
+                *(a.data for a in (train, arrays.train_labels, test, arrays.test_labels)),
+            ]
+        ),
+    )
+
+
+def _load_folder(
+    path: str,
+    *,
+    resolution: int,
+    channels: int,
+    seed: int,
+    share: float,
+    store: Path | None,
+    progress: Progress | None,
+) -> ImageData:
+    folder = scan(path)
+    labels = np.array([file.label for file in folder.files], dtype=np.int64)
+    split: dict[str, Any] = {"by": "folders"}
+    if "" in folder.parts:  # split before the pictures are read: too few of them is known at once
+        stay, held = stratified_split(labels, folder.classes, seed=seed, share=share)
+        split = {"by": "seed", "seed": seed, "share": share, "heldout": held.tolist()}
+        rows = {"train": stay, "val": held}
+    else:
+        bounds = np.cumsum([len(files) for files in folder.parts.values()])
+        rows = dict(zip(folder.parts, np.split(np.arange(len(labels)), bounds[:-1]), strict=True))
+    side = stored_side(resolution)
+    pictures = open_pictures(folder, channels=channels, side=side, store=store, progress=progress)
+    return _image_data(
+        name=folder.root.resolve().name,
+        classes=folder.classes,
+        train=pictures.select(rows["train"]),
+        heldout=pictures.select(rows["val"]),
+        test=pictures.select(rows["test"]) if "test" in rows else None,
+        split=split,
+        resolution=resolution,
+        fingerprint=digest([folder.fingerprint.encode(), f"{channels} {side}".encode()]),
+    )
+
+
+def _image_data(*, train: Pictures, **fields: Any) -> ImageData:
+    mean, std = channel_statistics(train)
+    return ImageData(train=train, mean=mean, std=std, **fields)
+
+
+def channel_statistics(pictures: Pictures) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return each channel's mean and standard deviation as fractions of white, to 4 digits.
+
+    Up to 2,000 pictures are looked at, evenly spaced, so that every class is there.
+    """
+    num_seen = min(len(pictures), _PICTURES_FOR_STATISTICS)
+    seen = np.arange(num_seen) * len(pictures) // num_seen
+    count, total, squares = 0, np.zeros(pictures.channels), np.zeros(pictures.channels)
+    for chunk in np.array_split(seen, -(-num_seen // 100)):
+        values = pictures.read(chunk).astype(np.float64) / 255
+        count += values[:, 0].size
+        total += values.sum((0, 2, 3))
+        squares += (values**2).sum((0, 2, 3))
+    mean = total / count
+    std = np.sqrt(np.maximum(squares / count - mean**2, 0))
+    # Pictures of one colour have no deviation; they are still to be divided by it.
+    return (
+        tuple(round(float(m), 4) for m in mean),
+        tuple(max(round(float(s), 4), 0.0001) for s in std),
+    )
+
+
+def _whole(field: str, value: object, minimum: int, maximum: int) -> int:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = minimum - 1
+    if isinstance(value, bool) or not minimum <= number <= maximum:
+        raise InvalidArgumentError(
+            f"{field}: expected a whole number from {minimum} to {maximum}, got {shown(value)}"
+        )
+    return number

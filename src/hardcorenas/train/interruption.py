@@ -1,0 +1,59 @@
+"""Ending at a good moment when asked to."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+from hardcorenas.errors import HardcorenasError
+
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
+
+
+class TrainingInterrupted(HardcorenasError):  # noqa: N818 - nothing went wrong
+    """Training was asked to stop and has saved everything first.
+
+    Attributes:
+        signal_number: What it was asked by.
+    """
+
+    def __init__(self, signal_number: int, step: int) -> None:
+        super().__init__(
+            f"stopped by {signal.Signals(signal_number).name} after step {step}, all saved; "
+            f"give the same command with --resume to go on"
+        )
+        self.signal_number = signal_number
+
+
+class StopSignals:
+    """While in use, SIGTERM and SIGINT are only taken note of; asking twice ends at once.
+
+    Attributes:
+        received: Number of the signal that came, or 0.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> StopSignals:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if self.received:
+            raise KeyboardInterrupt
+        self.received = number

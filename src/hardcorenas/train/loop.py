@@ -1,0 +1,206 @@
+"""The training loop: one for every phase and every kind of model."""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from hardcorenas.train.data import num_batches, training_batches
+from hardcorenas.train.data.chance import Use, draws
+from hardcorenas.train.interruption import StopSignals, TrainingInterrupted
+from hardcorenas.train.state import TrainingState, low_precision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hardcorenas.train.data import ImageData
+    from hardcorenas.train.processes import Processes
+    from hardcorenas.train.recipe import Recipe
+    from hardcorenas.train.tasks import Task
+
+Json = dict[str, Any]
+STEPS_PER_MOMENT = 10
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What is trained for how long.
+
+    Attributes:
+        name: What to call it.
+        number: Tells its random numbers from those of other phases.
+        task: Gives the loss.
+        epochs: How many times all training pictures are seen.
+        learning_rate: At its peak.
+    """
+
+    name: str
+    number: int
+    task: Task
+    epochs: int
+    learning_rate: float
+
+
+@dataclass
+class Callbacks:
+    """What the loop tells others, in every process alike.
+
+    Attributes:
+        save: Takes the state to go on from; called in the first process only.
+        progress: Takes step, mean loss of the last steps, learning rate, and seconds they took.
+        epoch_done: Takes the averaged model after an epoch, and the steps done.
+        seconds_between_saves: How much work a sudden end may cost.
+    """
+
+    save: Callable[[Json], None]
+    progress: Callable[[int, float, float, float], None]
+    epoch_done: Callable[[nn.Module, int], None]
+    seconds_between_saves: float = 60.0
+
+
+def train(
+    model: nn.Module,
+    phase: Phase,
+    data: ImageData,
+    recipe: Recipe,
+    *,
+    seed: int,
+    processes: Processes,
+    callbacks: Callbacks,
+    resumed: Json | None = None,
+) -> nn.Module:
+    """Train a model in place; return the moving average of its weights.
+
+    Every random number is a function of the seed, the phase, the step and the process. So a run
+    that goes on from a saved state ends with the same weights, to the bit, as one that was never
+    interrupted.
+
+    Args:
+        model: What to train.
+        phase: The task, and for how long.
+        data: Training pictures.
+        recipe: All other numbers.
+        seed: Decides everything that is random.
+        processes: Who shares the work.
+        callbacks: Saving and telling.
+        resumed: A state that was handed to ``callbacks.save``.
+    """
+    steps_per_epoch = num_batches(len(data.train), recipe.batch_size)
+    state = TrainingState(
+        model,
+        recipe,
+        learning_rate=phase.learning_rate,
+        num_steps=phase.epochs * steps_per_epoch,
+        warmup_steps=round(recipe.warmup_epochs * steps_per_epoch),
+        num_classes=len(data.classes),
+        device=processes.device,
+    )
+    if resumed is not None:
+        state.load_state_dict(resumed)
+    shared = processes.share_gradients(model.train())
+    statistics = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
+    low = low_precision(recipe, processes.device)
+    autocast = torch.autocast(processes.device.type, dtype=low, enabled=low is not None)
+    losses: list[float] = []
+    last_save = last_moment = time.monotonic()
+
+    with StopSignals() as signals:
+        if state.step and state.step % steps_per_epoch == 0:  # saved before it was looked at
+            callbacks.epoch_done(state.averaged.module, state.step)
+        for epoch in range(state.step // steps_per_epoch, phase.epochs):
+            for images, labels in training_batches(
+                data.train,
+                augmentation=recipe.augmentation,
+                mean=data.mean,
+                std=data.std,
+                resolution=data.resolution,
+                batch_size=recipe.batch_size,
+                seed=2 * seed + phase.number,  # no two phases see the same order
+                epoch=epoch,
+                rank=processes.rank,
+                world_size=processes.count,
+                first_batch=state.step - epoch * steps_per_epoch,
+                flip=recipe.flip,
+                workers=_num_workers(processes),
+            ):
+                rng = _seed_step(seed, phase.number, state.step, processes)
+                learning_rate = state.learning_rate
+
+                # Gradients: of the pieces of a batch one after the other, met in the last.
+                state.optimizer.zero_grad()
+                loss = 0.0
+                for piece, piece_labels, is_last in _pieces(images, labels, recipe, processes):
+                    with _meeting_if(shared, is_last), autocast:
+                        part = phase.task.loss(shared, piece, piece_labels, rng)
+                    part = part * (len(piece) / len(images))
+                    state.scaler.scale(part).backward()  # type: ignore[no-untyped-call]
+                    loss += float(part.detach())
+                total, asked = processes.sum(loss, signals.received > 0)
+                loss = total / processes.count
+                state.watch.see(loss, state.step, phase.learning_rate)
+
+                # The step itself, and all that follows weights.
+                if recipe.clip_norm:
+                    state.scaler.unscale_(state.optimizer)
+                    nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
+                state.scaler.step(state.optimizer)
+                state.scaler.update()
+                state.schedule.step()
+                processes.average_(statistics)
+                state.averaged.update_parameters(model)
+                state.step += 1
+
+                # Telling, saving, stopping.
+                losses.append(loss)
+                now = time.monotonic()
+                if len(losses) == STEPS_PER_MOMENT:
+                    mean = sum(losses) / len(losses)
+                    callbacks.progress(state.step, mean, learning_rate, now - last_moment)
+                    losses, last_moment = [], now
+                due = now - last_save > callbacks.seconds_between_saves
+                if processes.is_first and (due or asked):
+                    callbacks.save(state.state_dict())
+                    last_save = time.monotonic()
+                if asked:
+                    raise TrainingInterrupted(signals.received or signal.SIGTERM, state.step)
+            callbacks.epoch_done(state.averaged.module, state.step)
+            last_moment = time.monotonic()
+    averaged: nn.Module = state.averaged.module
+    return averaged
+
+
+def _seed_step(seed: int, phase: int, step: int, processes: Processes) -> np.random.Generator:
+    """Seed all randomness of a step, torch's included; return a generator for the paths."""
+    bits = int(draws(Use.STEP, seed, phase, processes.rank, indices=np.array([step]))[0])
+    torch.manual_seed(bits & (2**63 - 1))
+    return np.random.default_rng(bits)
+
+
+def _pieces(
+    images: Tensor, labels: Tensor, recipe: Recipe, processes: Processes
+) -> Iterator[tuple[Tensor, Tensor, bool]]:
+    """Cut a batch into pieces and bring them to where they are needed; the last one is marked."""
+    pairs = list(zip(images.chunk(recipe.accumulate), labels.chunk(recipe.accumulate), strict=True))
+    for number, (some, their_labels) in enumerate(pairs):
+        is_last = number == len(pairs) - 1
+        yield some.to(processes.device), their_labels.to(processes.device), is_last
+
+
+def _meeting_if(model: nn.Module, is_last: bool) -> AbstractContextManager[None]:
+    """Let processes exchange gradients only in the last piece of a batch."""
+    if isinstance(model, DistributedDataParallel) and not is_last:
+        return model.no_sync()
+    return nullcontext()
+
+
+def _num_workers(processes: Processes) -> int:
+    """Return how many processes prepare images: on a processor all cores are busy training."""
+    return 4 if processes.device.type == "cuda" else 0

@@ -1,0 +1,199 @@
+"""Training by several processes: who am I, how many are we, and agreeing with the others.
+
+Under ``torchrun`` the processes are its own. On a processor without it, one process a core is
+started here: many small groups of images starve on the hand-offs between threads, while processes
+meet once a step. Everything between processes goes through ``torch.distributed``.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed import Store, TCPStore  # type: ignore[attr-defined]
+from torch.multiprocessing.spawn import start_processes
+from torch.nn.parallel import DistributedDataParallel
+
+from hardcorenas.errors import HardcorenasError
+from hardcorenas.processors import keep_freed_memory, num_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from torch.multiprocessing.spawn import ProcessContext
+
+FEWEST_IMAGES = 32  # a process: fewer would be groups of one or two
+_PATIENCE = timedelta(minutes=30)  # until a process that does not answer is given up
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process among those that train together.
+
+    Attributes:
+        rank: Number of this process; number 0 writes files and speaks.
+        count: How many there are.
+        device: Where this one computes.
+    """
+
+    rank: int
+    count: int
+    device: torch.device
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is the process that writes and speaks."""
+        return self.rank == 0
+
+    def sum(self, *values: float) -> list[float]:
+        """Return sums over all processes, the same in each."""
+        if self.count == 1:
+            return list(values)
+        tensor = torch.tensor(values, dtype=torch.float64, device=self._meeting_place())
+        dist.all_reduce(tensor)
+        return [float(value) for value in tensor]
+
+    def average_(self, tensors: list[Tensor]) -> None:
+        """Overwrite tensors of floats by their means over all processes."""
+        if self.count == 1 or not tensors:
+            return
+        flat = torch.cat([tensor.flatten() for tensor in tensors])
+        dist.all_reduce(flat)
+        flat /= self.count
+        sizes = [tensor.numel() for tensor in tensors]
+        for tensor, mean in zip(tensors, torch.split(flat, sizes), strict=True):
+            tensor.copy_(mean.view_as(tensor))
+
+    def share_gradients(self, model: nn.Module) -> nn.Module:
+        """Return a model whose gradients are averaged over all processes in the backward pass."""
+        if self.count == 1:
+            return model
+        # What no image of the batch has chosen gets no gradient; statistics are averaged by us.
+        return DistributedDataParallel(
+            model, find_unused_parameters=True, forward_sync_buffers=False
+        )
+
+    def wait(self) -> None:
+        """Wait for all others to come here."""
+        if self.count > 1:
+            dist.barrier()
+
+    def _meeting_place(self) -> torch.device:
+        return self.device if dist.get_backend() == "nccl" else torch.device("cpu")
+
+
+def started_by_torchrun() -> bool:
+    """Return whether ``torchrun`` has started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ or {"RANK", "WORLD_SIZE"} <= set(os.environ)
+
+
+def suitable_count(batch_size: int) -> int:
+    """Return how many processes to start here: one a core, of at least 32 images each.
+
+    It divides the batch. With a GPU it is 1: several GPUs are ``torchrun``'s business.
+    """
+    if torch.cuda.is_available():
+        return 1
+    count = max(1, min(num_cores(), batch_size // FEWEST_IMAGES))
+    while batch_size % count:
+        count -= 1
+    return count
+
+
+def run_together(
+    count: int,
+    work: Callable[..., Any],
+    *arguments: Any,
+    first_only: dict[str, Any] | None = None,
+) -> Any:
+    """Call ``work(processes, *arguments)`` in several processes; return what the first returns.
+
+    This process is the first. Under ``torchrun`` nothing is started and ``count`` is not used.
+
+    Args:
+        count: How many processes.
+        work: A function of a module, so that other processes find it.
+        *arguments: Handed to each.
+        first_only: Handed by name to the first alone.
+    """
+    options = first_only or {}
+    if started_by_torchrun():
+        with _group(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), None) as processes:
+            return work(processes, *arguments, **(options if processes.is_first else {}))
+    _use_processor(threads=max(1, num_cores() // count))
+    if count == 1:
+        return work(Processes(0, 1, _device(0)), *arguments, **options)
+    store = TCPStore("127.0.0.1", 0, count, is_master=True, wait_for_workers=False)
+    others: ProcessContext = start_processes(  # type: ignore[no-untyped-call]
+        _one_of_the_others,
+        args=(count, store.port, work, arguments),
+        nprocs=count - 1,
+        join=False,
+        start_method="spawn",
+    )
+    try:
+        with _group(0, count, store) as processes:
+            result = work(processes, *arguments, **options)
+    except RuntimeError as error:
+        if "Connection" not in str(error) and "gloo" not in str(error).lower():
+            raise
+        raise HardcorenasError(
+            "another process of this training has ended, perhaps for want of memory; "
+            "give the same command with --resume, or with --processes 1"
+        ) from error
+    finally:
+        for other in others.processes:
+            other.join(timeout=10)
+            if other.is_alive():
+                other.terminate()
+    return result
+
+
+def _one_of_the_others(
+    index: int, count: int, port: int, work: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    _use_processor(threads=max(1, num_cores() // count))
+    store = TCPStore("127.0.0.1", port, count, is_master=False)
+    try:
+        with _group(index + 1, count, store) as processes:
+            work(processes, *arguments)
+    except (HardcorenasError, RuntimeError, KeyboardInterrupt):
+        # The first process meets the same error, or has ended: it is the one that speaks.
+        os._exit(1)
+
+
+@contextmanager
+def _group(rank: int, count: int, store: Store | None) -> Iterator[Processes]:
+    """Join the others for a while; without a store, as ``torchrun`` says in the environment."""
+    device = _device(int(os.environ.get("LOCAL_RANK", rank)))
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    if store is not None and platform.system() == "Linux":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all are on this computer
+    dist.init_process_group(
+        "nccl" if device.type == "cuda" else "gloo",
+        rank=rank,
+        world_size=count,
+        store=store,
+        timeout=_PATIENCE,
+    )
+    try:
+        yield Processes(rank, count, device)
+    finally:
+        dist.destroy_process_group()
+
+
+def _device(index: int) -> torch.device:
+    return torch.device("cuda", index) if torch.cuda.is_available() else torch.device("cpu")
+
+
+def _use_processor(threads: int) -> None:
+    torch.set_num_threads(threads)
+    keep_freed_memory()

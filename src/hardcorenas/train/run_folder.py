@@ -1,0 +1,147 @@
+"""The folder of one run: what it is of, its checkpoint, its weights, its log.
+
+run.json               what is trained: space, data, split, recipe, seed, versions
+checkpoint.pt          all that is needed to go on, to the bit
+heaviest.safetensors   w̄*: the heaviest network after the first phase
+supernet.safetensors   w*: the one-shot model after the second
+training.jsonl         one line every few steps
+tensorboard/           the same for TensorBoard
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import filelock
+import safetensors
+import torch
+from safetensors.torch import load_file, save
+
+from hardcorenas import artifacts
+from hardcorenas.errors import ArtifactError, HardcorenasError, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from torch import Tensor
+
+FORMAT_VERSION = 1
+Json = dict[str, Any]
+
+
+class RunFolder:
+    """A run's files. Only one process may write to it at a time.
+
+    Args:
+        path: The folder; it need not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.description = path / "run.json"
+        self.checkpoint = path / "checkpoint.pt"
+        self.log = path / "training.jsonl"
+        self.tensorboard = path / "tensorboard"
+        self.data = path / "data"
+
+    def claim(self, identity: Json, *, resume: bool) -> None:
+        """Make this folder the one of a run, or go on with it.
+
+        Args:
+            identity: What the run is of; the same for everything that may be resumed.
+            resume: Whether to go on where the run in this folder was.
+
+        Raises:
+            HardcorenasError: If it is the folder of something else, or of a run that is not to be
+                resumed, or another process is using it.
+        """
+        if self.description.exists():
+            self._require_same(identity)
+            if not resume:
+                raise HardcorenasError(
+                    f"{self.path}: holds a run already; give --resume to go on with it, "
+                    f"or another --run folder"
+                )
+        elif self.path.exists() and (
+            not self.path.is_dir() or any(self.path.glob("*.safetensors"))
+        ):
+            raise HardcorenasError(f"{self.path}: is not a run's folder; give another --run")
+        text = artifacts.dump(identity, kind="run", version=FORMAT_VERSION)
+        artifacts.write_text(self.description, text)
+        self._lock()
+
+    def read_description(self) -> Json:
+        """Return what the run is of."""
+        text = artifacts.read_text(self.description)
+        return artifacts.parse(
+            text, kind="run", version=FORMAT_VERSION, source=str(self.description)
+        )
+
+    def save_checkpoint(self, state: Json) -> None:
+        """Write everything that is needed to go on, whole or not at all."""
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        artifacts.write_bytes(self.checkpoint, buffer.getvalue())
+
+    def load_checkpoint(self, device: torch.device) -> Json | None:
+        """Return what `save_checkpoint` wrote, or None if there is nothing yet."""
+        if not self.checkpoint.exists():
+            return None
+        try:
+            state: Json = torch.load(self.checkpoint, map_location=device, weights_only=True)
+        except Exception as error:  # torch has no single error for torn and foreign files
+            raise ArtifactError(
+                f"{self.checkpoint}: is torn or no checkpoint of ours ({type(error).__name__}); "
+                f"remove it to start this run from the beginning"
+            ) from None
+        return state
+
+    def weights(self, name: str) -> Path:
+        """Return the path of a file of weights."""
+        return self.path / f"{name}.safetensors"
+
+    def save_weights(self, name: str, weights: Mapping[str, Tensor]) -> None:
+        """Write named tensors, whole or not at all."""
+        content = save({key: value.contiguous().cpu() for key, value in weights.items()})
+        artifacts.write_bytes(self.weights(name), content)
+
+    def load_weights(self, name: str) -> dict[str, Tensor]:
+        """Read named tensors."""
+        path = self.weights(name)
+        if not path.exists():
+            raise ArtifactError(f"{path}: no such file; has this run been trained to its end?")
+        try:
+            return load_file(path)
+        except safetensors.SafetensorError as error:
+            raise ArtifactError(f"{path}: is torn or no safetensors file ({error})") from None
+
+    def _require_same(self, identity: Json) -> None:
+        there = self.read_description()
+        for field, value in identity.items():
+            if there.get(field) != value:
+                name, given, found = _first_difference(field, value, there.get(field))
+                raise HardcorenasError(
+                    f"{self.path}: is the run of another {field}: {name} is {shown(found)} there "
+                    f"and {shown(given)} here; give another --run folder"
+                )
+
+    def _lock(self) -> None:
+        """Hold the folder until this process ends, however it ends."""
+        self._held = filelock.FileLock(self.path / ".lock")
+        try:
+            self._held.acquire(timeout=0)
+        except filelock.Timeout:
+            raise HardcorenasError(
+                f"{self.path}: another process is training here; wait for it, or end it"
+            ) from None
+
+
+def _first_difference(name: str, given: object, found: object) -> tuple[str, object, object]:
+    """Return where two values differ, as deep as both are tables."""
+    if isinstance(given, dict) and isinstance(found, dict):
+        for key in sorted({*given, *found}):
+            if given.get(key) != found.get(key):
+                return _first_difference(f"{name}.{key}", given.get(key), found.get(key))
+    return name, given, found

