@@ -92,8 +92,8 @@ class TrainingProgress:
         recipe = self.job.recipe
         return (
             f"{self.job.space.name} on {self.job.data}, in {self.job.folder}\n"
-            f"{recipe.heaviest_epochs} epochs of the heaviest network, then "
-            f"{recipe.paths_epochs} of all networks; accuracy on held-out images:\n"
+            f"epochs: {recipe.heaviest_epochs} of the heaviest network, then "
+            f"{recipe.paths_epochs} of all; accuracy on held-out images:\n"
             f"{'':16}  {'epoch':>9}  {'loss':>5}  {'lightest':>8}  {'middle':>8}  {'heaviest':>8}"
         )
 

@@ -47,8 +47,6 @@ class Supernet(nn.Module):
         )
         self.head = Head(layout.head_shape(space))
         initialise_(self)
-        for plain in (self.stem, self.head):  # as their gradients come
-            plain.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, images: Tensor, paths: Paths | Architecture | None = None) -> Tensor:
         """Return the logits of a batch.

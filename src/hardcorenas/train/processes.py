@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -75,6 +76,8 @@ class Processes:
         """Return a model whose gradients are averaged over all processes in the backward pass."""
         if self.count == 1:
             return model
+        # Gradients of one pixel come in either layout; it is the same memory.
+        warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
         # What no image of the batch has chosen gets no gradient; statistics are averaged by us.
         return DistributedDataParallel(
             model, find_unused_parameters=True, forward_sync_buffers=False
