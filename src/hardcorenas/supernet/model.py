@@ -76,14 +76,13 @@ class Supernet(nn.Module):
         """
         architecture = self._own(architecture)
         with torch.random.fork_rng(devices=()):  # its fresh weights are thrown away at once
-            network = build(self.space, architecture)
+            network = build(self.space, architecture).to(next(self.parameters()))
         network.stem.load_state_dict(self.stem.state_dict())
         network.head.load_state_dict(self.head.state_dict())
         for stage, indices in enumerate(architecture.indices):
             for position, choice in enumerate(indices):
                 plain = network.get_submodule(f"stages.{stage}.{position}")
                 plain.load_state_dict(self.block(stage, position).state_of_choice(choice))
-        network.to(next(self.parameters()))
         return network.train(self.training)
 
     def spread_heaviest_(self) -> None:

@@ -1,0 +1,31 @@
+"""One-shot models whose norms matter, and batches for them."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from hardcorenas.supernet.model import Supernet
+
+
+def shaken(space, seed=0, dtype=torch.float64):
+    """A one-shot model in evaluation mode, with statistics and scales that matter."""
+    torch.manual_seed(seed)
+    supernet = Supernet(space).to(dtype)
+    for module in supernet.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.uniform_(module.running_mean, -0.5, 0.5)
+            nn.init.uniform_(module.running_var, 0.5, 2)
+            nn.init.uniform_(module.weight, 0.5, 1.5)
+            nn.init.uniform_(module.bias, -0.3, 0.3)
+    return supernet.eval()
+
+
+def some_images(space, count, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    shape = (count, space.input_channels, space.resolution, space.resolution)
+    return torch.randn(shape, generator=generator, dtype=dtype)
+
+
+def relative_error(found, expected):
+    return ((found - expected).norm() / expected.norm().clamp(min=1e-30)).item()

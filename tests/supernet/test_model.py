@@ -1,0 +1,194 @@
+"""Every network inside the one-shot model is the plain network that comes out of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+import hardcorenas as hc
+from hardcorenas.errors import InvalidArchitectureError
+from hardcorenas.supernet.model import Supernet
+from hardcorenas.supernet.paths import sample_path, sample_paths
+from one_shot_tools import relative_error, shaken, some_images
+from strategies import spaces
+
+GRAY = hc.SearchSpace.preset("gray28")
+
+
+@pytest.mark.parametrize(("name", "resolution"), [("rgb32", 32), ("mobile", 64)])
+def test_fifty_architectures_of_two_presets(name, resolution):
+    space = hc.SearchSpace.preset(name).replace(resolution=resolution)
+    supernet = shaken(space, dtype=torch.float32)
+    batch = some_images(space, 2, dtype=torch.float32)
+    rng = np.random.default_rng(1)
+    with torch.no_grad():
+        for _ in range(25):
+            architecture = space.sample(rng)
+            expected = supernet.extract(architecture)(batch)
+            found = supernet(batch, architecture)
+            assert (found - expected).abs().max() < 1e-5 * expected.abs().max()
+
+
+@settings(max_examples=60, deadline=None)
+@given(spaces, st.integers(0, 2**32 - 1))
+def test_each_image_of_a_batch_takes_its_own_path(space, seed):
+    supernet = shaken(space)
+    batch = some_images(space, 9)
+    paths = sample_paths(space, 9, np.random.default_rng(seed))
+    with torch.no_grad():
+        found = supernet(batch, paths)
+        alone = [supernet.extract(paths.architecture(space, n))(batch[n : n + 1]) for n in range(9)]
+    torch.testing.assert_close(found, torch.cat(alone), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["gray28", "rgb32"])
+def test_gradients_are_those_of_plain_networks(name):
+    space = hc.SearchSpace.preset(name)
+    supernet, expected = shaken(space), Supernet(space).double()
+    for tensor in expected.state_dict().values():
+        tensor.zero_()
+    batch, labels = some_images(space, 12), torch.arange(12) % 10
+    paths = sample_paths(space, 12, np.random.default_rng(3))
+    for n in range(12):
+        architecture = paths.architecture(space, n)
+        plain = supernet.extract(architecture)
+        loss = functional.cross_entropy(plain(batch[n : n + 1]), labels[n : n + 1]) / 12
+        loss.backward()
+        add_gradients_(expected, plain, architecture)
+    functional.cross_entropy(supernet(batch, paths), labels).backward()
+    for (key, found), value in zip(supernet.named_parameters(), expected.parameters(), strict=True):
+        gradient = torch.zeros_like(value) if found.grad is None else found.grad
+        torch.testing.assert_close(gradient, value.detach(), rtol=1e-8, atol=1e-13, msg=key)
+
+
+@torch.no_grad()
+def add_gradients_(total, plain, architecture):
+    """Add a plain network's gradients where the one-shot model keeps its weights."""
+    gradients = {name: p.grad for name, p in plain.named_parameters()}
+    for part in ("stem", "head"):
+        for name, value in getattr(total, part).named_parameters():
+            value += gradients[f"{part}.{name}"]
+    for stage, indices in enumerate(architecture.indices):
+        for position, choice in enumerate(indices):
+            views = total.block(stage, position).state_of_choice(choice)
+            for name, view in views.items():
+                key = f"stages.{stage}.{position}.{name}"
+                if key in gradients:
+                    view += gradients[key]
+
+
+def test_without_paths_the_heaviest_network_runs():
+    supernet = shaken(GRAY)
+    batch = some_images(GRAY, 3)
+    assert torch.equal(supernet(batch), supernet(batch, GRAY.heaviest))
+    assert not torch.equal(supernet(batch), supernet(batch, GRAY.lightest))
+
+
+def test_an_extracted_network_has_weights_of_its_own():
+    supernet = shaken(GRAY)
+    before = {name: value.clone() for name, value in supernet.state_dict().items()}
+    state = torch.get_rng_state()
+    network = supernet.extract(GRAY.heaviest).train()
+    assert torch.equal(torch.get_rng_state(), state)
+    network(some_images(GRAY, 4)).sum().backward()
+    for parameter in network.parameters():
+        parameter.data.add_(1)
+    assert all(torch.equal(before[name], value) for name, value in supernet.state_dict().items())
+    assert not supernet.extract(GRAY.heaviest).training
+
+
+def test_an_architecture_of_another_space_is_refused():
+    supernet = Supernet(GRAY)
+    foreign = hc.SearchSpace.preset("rgb32").lightest
+    for refuse in (
+        lambda: supernet(some_images(GRAY, 1).float(), foreign),
+        lambda: supernet.extract(foreign),
+    ):
+        with pytest.raises(InvalidArchitectureError, match="rgb32"):
+            refuse()
+
+
+@settings(max_examples=25, deadline=None)
+@given(spaces)
+def test_spreading_makes_every_norm_the_heaviest_ones(space):
+    supernet = shaken(space)
+    heaviest = supernet.extract(space.heaviest).state_dict()
+    supernet.spread_heaviest_()
+    for name, value in supernet.extract(space.heaviest).state_dict().items():
+        assert torch.equal(value, heaviest[name])
+    for blocks in supernet.stages:
+        for block in blocks:
+            largest = block.depthwise[-1].weight
+            for conv in block.depthwise:
+                edge = (largest.shape[-1] - conv.weight.shape[-1]) // 2
+                inner = slice(edge, largest.shape[-1] - edge)
+                assert torch.equal(conv.weight, largest[:, :, inner, inner])
+            norms = [norm.weight for norm in block.project_norms]
+            assert all(torch.equal(norm, norms[-1]) for norm in norms)
+
+
+def test_statistics_are_fed_by_the_images_that_took_the_choice():
+    """Against plain blocks that get only those images: means and variances of each norm."""
+    space = GRAY
+    supernet = shaken(space).train()
+    block = supernet.block(1, 1)
+    for module in block.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = 1.0  # the statistics become those of this batch
+    rng = np.random.default_rng(0)
+    x = torch.randn(48, 24, 7, 7, dtype=torch.float64)
+    x = x.contiguous(memory_format=torch.channels_last)
+    chosen = rng.integers(len(block.shapes), size=48)
+    routing = block.router.route(chosen)
+    expanded = functional.conv2d(x, block.expand.weight)
+    widths = np.array([shape.expanded for shape in block.shapes])[chosen]
+    before = block.expand_norm.running_mean.clone()
+    block(x[torch.from_numpy(routing.order)], routing)
+    for channel in (0, block.router.widths[0] - 1, block.router.widths[0], -1):
+        position = channel % expanded.shape[1]
+        took = expanded[torch.from_numpy(widths > position), position]
+        torch.testing.assert_close(block.expand_norm.running_mean[channel], took.mean())
+        torch.testing.assert_close(block.expand_norm.running_var[channel], took.var())
+    assert not torch.equal(before, block.expand_norm.running_mean)
+
+    # A second batch that takes one choice only leaves all other norms as they are.
+    outputs = [norm.running_mean.clone() for norm in block.project_norms]
+    kernels = [norm.running_mean.clone() for norm in block.depthwise_norms]
+    narrow = block.router.route(np.zeros(16, dtype=np.int64))
+    block(x[:16], narrow)
+    width = block.shapes[0].expanded
+    moved = [not torch.equal(a, n.running_mean) for a, n in zip(outputs, block.project_norms)]
+    assert moved == [True, *[False] * (len(moved) - 1)]
+    moved = [not torch.equal(a, n.running_mean) for a, n in zip(kernels, block.depthwise_norms)]
+    assert moved == [True, False]
+    assert torch.equal(kernels[0][width:], block.depthwise_norms[0].running_mean[width:])
+
+
+def test_a_choice_of_one_or_two_values_is_normalised_by_the_running_statistics():
+    space = GRAY.replace(resolution=8)  # one pixel a channel in the last stage
+    supernet = shaken(space).train()
+    paths = sample_paths(space, 3, np.random.default_rng(0))
+    before = supernet.block(2, 0).project_norms[0].running_mean.clone()
+    assert supernet(some_images(space, 3), paths).isfinite().all()
+    assert torch.equal(before, supernet.block(2, 0).project_norms[0].running_mean)
+
+
+def test_mixed_precision_stays_near():
+    supernet = shaken(GRAY, dtype=torch.float32).train()
+    batch = some_images(GRAY, 32, dtype=torch.float32)
+    paths = sample_paths(GRAY, 32, np.random.default_rng(0))
+    full = supernet(batch, paths)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        low = supernet(batch, paths)
+    low.float().sum().backward()
+    assert relative_error(low.float(), full) < 0.1
+    assert all(p.grad.isfinite().all() for p in supernet.parameters() if p.grad is not None)
+
+
+def test_one_path_for_a_batch():
+    paths = sample_path(GRAY, 5, np.random.default_rng(0))
+    assert {paths.architecture(GRAY, n) for n in range(5)} == {paths.architecture(GRAY, 0)}
