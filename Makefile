@@ -19,6 +19,7 @@ demo: setup
 	$(BIN)/python examples/first_network.py
 	$(BIN)/python examples/hard_budgets.py
 	$(BIN)/python examples/latency_budget.py
+	$(BIN)/hardcorenas train --run runs/demo --resume
 
 test: lint
 	$(BIN)/python -m pytest
@@ -37,6 +38,8 @@ bench: setup
 	$(BIN)/python benchmarks/training_speed.py
 	$(BIN)/python benchmarks/solver.py
 	$(BIN)/python benchmarks/latency_settings.py
+	$(BIN)/python benchmarks/one_shot.py
+	$(BIN)/python benchmarks/input_speed.py
 
 # 100,000 random problems through the whole solver; about 20 minutes on two cores.
 stress: setup

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hardcorenas.resources.measuring import measure
     from hardcorenas.resources.table import ResourceTable
     from hardcorenas.space import Architecture, Choice, Head, SearchSpace, Stage, Stem
+    from hardcorenas.supernet.model import Supernet
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ _HOMES = {
     "SearchSpace": "hardcorenas.space",
     "Stage": "hardcorenas.space",
     "Stem": "hardcorenas.space",
+    "Supernet": "hardcorenas.supernet.model",
     "build": "hardcorenas.networks.build",
     "certify": "hardcorenas.deploy.certificate",
     "count": "hardcorenas.resources.count",
@@ -43,6 +45,7 @@ __all__ = [
     "SearchSpace",
     "Stage",
     "Stem",
+    "Supernet",
     "__version__",
     "build",
     "certify",

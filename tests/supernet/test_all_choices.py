@@ -7,13 +7,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_shot_tools import relative_error, shaken, some_images
 from torch.nn import functional
 
 import hardcorenas as hc
 from hardcorenas.networks.blocks import InvertedResidual
 from hardcorenas.supernet.all_choices import all_choices_gradient
 from hardcorenas.supernet.paths import sample_paths
-from one_shot_tools import relative_error, shaken, some_images
 from strategies import spaces
 
 
@@ -64,17 +64,17 @@ def compare(space, num_images, seed):
     found = all_choices_gradient(supernet, images, labels, paths)
     loss, alpha, beta = naive_gradient(supernet, images, labels, paths)
     assert found.loss == pytest.approx(loss.item(), rel=1e-9)
-    pairs = [(a, e) for ours, theirs in zip(found.alpha, alpha) for a, e in zip(ours, theirs)]
-    pairs += list(zip(found.beta, beta, strict=True))
-    for ours, theirs in pairs:
+    ours = [*(a for blocks in found.alpha for a in blocks), *found.beta]
+    naive = [*(a for blocks in alpha for a in blocks), *beta]
+    for gradient, theirs in zip(ours, naive, strict=True):
         if theirs.norm() > 1e-12:
-            assert relative_error(ours, theirs) < 1e-5
+            assert relative_error(gradient, theirs) < 1e-5
         else:
-            assert ours.norm() < 1e-11
+            assert gradient.norm() < 1e-11
     return found
 
 
-@pytest.mark.parametrize(("name", "resolution"), [("gray28", 28), ("rgb32", 32), ("mobile", 64)])
+@pytest.mark.parametrize(("name", "resolution"), [("gray28", 28), ("rgb32", 32), ("mobile", 32)])
 def test_it_equals_the_naive_one(name, resolution):
     space = hc.SearchSpace.preset(name).replace(resolution=resolution, num_classes=10)
     found = compare(space, 8, seed=0)
@@ -82,7 +82,7 @@ def test_it_equals_the_naive_one(name, resolution):
     assert all((gradient != 0).all() for gradient in found.alpha[0][:1])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(spaces, st.integers(0, 2**32 - 1))
 def test_in_any_space(space, seed):
     compare(space, 5, seed)

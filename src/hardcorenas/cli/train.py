@@ -108,17 +108,18 @@ def train(
     )
     from hardcorenas.cli.training_progress import TrainingProgress
 
-    with TrainingProgress(job) as shown, progress_bar() as reading:
-        try:
+    shown = TrainingProgress(job)
+    try:
+        with shown, progress_bar() as reading:
             train_one_shot(
                 job,
                 processes=processes or suitable_count(job.recipe.batch_size),
                 report=shown.report,
                 progress=reading,
             )
-        except TrainingInterrupted as interruption:
-            print(interruption, file=sys.stderr)
-            return 128 + interruption.signal_number
+    except TrainingInterrupted as interruption:
+        print(interruption, file=sys.stderr)
+        return 128 + interruption.signal_number
     shown.print_summary()
     return 0
 

@@ -49,14 +49,16 @@ class TrainingLog:
         path: The JSON lines.
         tensorboard: TensorBoard's folder.
         resumed_at: Step that the run goes on from; what was written beyond it is taken back.
+        judged_again: Whether networks are judged after that step, be it for the second time.
     """
 
-    def __init__(self, path: Path, tensorboard: Path, resumed_at: int) -> None:
+    def __init__(
+        self, path: Path, tensorboard: Path, resumed_at: int, *, judged_again: bool
+    ) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        # At the very step the networks are judged after saving, so that is done again.
-        kept = [line for line in lines if _is_before(line, resumed_at)]
+        kept = [line for line in lines if _is_before(line, resumed_at, judged_again)]
         artifacts.write_text(path, "".join(f"{line}\n" for line in kept))
         self._path = path
         self._scalars = SummaryWriter(str(tensorboard), purge_step=resumed_at + 1 if kept else None)
@@ -79,10 +81,12 @@ class TrainingLog:
         self._scalars.add_scalar(name, value, step)
 
 
-def _is_before(line: str, step: int) -> bool:
+def _is_before(line: str, step: int, judged_again: bool) -> bool:
     """Return whether a line belongs to a state saved at a step; a killed process may tear one."""
     try:
         moment = Moment(**json.loads(line))
     except (ValueError, TypeError):
         return False
-    return moment.step < step or (moment.step == step and not moment.accuracies)
+    if moment.step == step:
+        return not (moment.accuracies and judged_again)
+    return moment.step < step

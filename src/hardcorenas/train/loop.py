@@ -15,13 +15,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 from hardcorenas.train.data import num_batches, training_batches
 from hardcorenas.train.data.chance import Use, draws
-from hardcorenas.train.interruption import StopSignals, TrainingInterrupted
+from hardcorenas.train.interruption import TrainingInterrupted
 from hardcorenas.train.state import TrainingState, low_precision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hardcorenas.train.data import ImageData
+    from hardcorenas.train.interruption import StopSignals
     from hardcorenas.train.processes import Processes
     from hardcorenas.train.recipe import Recipe
     from hardcorenas.train.tasks import Task
@@ -75,6 +76,7 @@ def train(
     seed: int,
     processes: Processes,
     callbacks: Callbacks,
+    signals: StopSignals,
     resumed: Json | None = None,
 ) -> nn.Module:
     """Train a model in place; return the moving average of its weights.
@@ -91,6 +93,7 @@ def train(
         seed: Decides everything that is random.
         processes: Who shares the work.
         callbacks: Saving and telling.
+        signals: When they have come, training saves and ends after the step.
         resumed: A state that was handed to ``callbacks.save``.
     """
     steps_per_epoch = num_batches(len(data.train), recipe.batch_size)
@@ -112,67 +115,66 @@ def train(
     losses: list[float] = []
     last_save = last_moment = time.monotonic()
 
-    with StopSignals() as signals:
-        if state.step and state.step % steps_per_epoch == 0:  # saved before it was looked at
-            callbacks.epoch_done(state.averaged.module, state.step)
-        for epoch in range(state.step // steps_per_epoch, phase.epochs):
-            for images, labels in training_batches(
-                data.train,
-                augmentation=recipe.augmentation,
-                mean=data.mean,
-                std=data.std,
-                resolution=data.resolution,
-                batch_size=recipe.batch_size,
-                seed=2 * seed + phase.number,  # no two phases see the same order
-                epoch=epoch,
-                rank=processes.rank,
-                world_size=processes.count,
-                first_batch=state.step - epoch * steps_per_epoch,
-                flip=recipe.flip,
-                workers=_num_workers(processes),
-            ):
-                rng = _seed_step(seed, phase.number, state.step, processes)
-                learning_rate = state.learning_rate
+    if state.step and state.step % steps_per_epoch == 0:  # saved before it was looked at
+        callbacks.epoch_done(state.averaged.module, state.step)
+    for epoch in range(state.step // steps_per_epoch, phase.epochs):
+        for images, labels in training_batches(
+            data.train,
+            augmentation=recipe.augmentation,
+            mean=data.mean,
+            std=data.std,
+            resolution=data.resolution,
+            batch_size=recipe.batch_size,
+            seed=2 * seed + phase.number,  # no two phases see the same order
+            epoch=epoch,
+            rank=processes.rank,
+            world_size=processes.count,
+            first_batch=state.step - epoch * steps_per_epoch,
+            flip=recipe.flip,
+            workers=_num_workers(processes),
+        ):
+            rng = _seed_step(seed, phase.number, state.step, processes)
+            learning_rate = state.learning_rate
 
-                # Gradients: of the pieces of a batch one after the other, met in the last.
-                state.optimizer.zero_grad()
-                loss = 0.0
-                for piece, piece_labels, is_last in _pieces(images, labels, recipe, processes):
-                    with _meeting_if(shared, is_last), autocast:
-                        part = phase.task.loss(shared, piece, piece_labels, rng)
-                    part = part * (len(piece) / len(images))
-                    state.scaler.scale(part).backward()  # type: ignore[no-untyped-call]
-                    loss += float(part.detach())
-                total, asked = processes.sum(loss, signals.received > 0)
-                loss = total / processes.count
-                state.watch.see(loss, state.step, phase.learning_rate)
+            # Gradients: of the pieces of a batch one after the other, met in the last.
+            state.optimizer.zero_grad()
+            loss = 0.0
+            for piece, piece_labels, is_last in _pieces(images, labels, recipe, processes):
+                with _meeting_if(shared, is_last), autocast:
+                    part = phase.task.loss(shared, piece, piece_labels, rng)
+                part = part * (len(piece) / len(images))
+                state.scaler.scale(part).backward()  # type: ignore[no-untyped-call]
+                loss += float(part.detach())
+            total, asked = processes.sum(loss, signals.received > 0)
+            loss = total / processes.count
+            state.watch.see(loss, state.step, phase.learning_rate)
 
-                # The step itself, and all that follows weights.
-                if recipe.clip_norm:
-                    state.scaler.unscale_(state.optimizer)
-                    nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
-                state.scaler.step(state.optimizer)
-                state.scaler.update()
-                state.schedule.step()
-                processes.average_(statistics)
-                state.averaged.update_parameters(model)
-                state.step += 1
+            # The step itself, and all that follows weights.
+            if recipe.clip_norm:
+                state.scaler.unscale_(state.optimizer)
+                nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
+            state.scaler.step(state.optimizer)
+            state.scaler.update()
+            state.schedule.step()
+            processes.average_(statistics)
+            state.averaged.update_parameters(model)
+            state.step += 1
 
-                # Telling, saving, stopping.
-                losses.append(loss)
-                now = time.monotonic()
-                if len(losses) == STEPS_PER_MOMENT:
-                    mean = sum(losses) / len(losses)
-                    callbacks.progress(state.step, mean, learning_rate, now - last_moment)
-                    losses, last_moment = [], now
-                due = now - last_save > callbacks.seconds_between_saves
-                if processes.is_first and (due or asked):
-                    callbacks.save(state.state_dict())
-                    last_save = time.monotonic()
-                if asked:
-                    raise TrainingInterrupted(signals.received or signal.SIGTERM, state.step)
-            callbacks.epoch_done(state.averaged.module, state.step)
-            last_moment = time.monotonic()
+            # Telling, saving, stopping.
+            losses.append(loss)
+            now = time.monotonic()
+            if len(losses) == STEPS_PER_MOMENT:
+                mean = sum(losses) / len(losses)
+                callbacks.progress(state.step, mean, learning_rate, now - last_moment)
+                losses, last_moment = [], now
+            due = now - last_save > callbacks.seconds_between_saves
+            if processes.is_first and (due or asked):
+                callbacks.save(state.state_dict())
+                last_save = time.monotonic()
+            if asked:
+                raise TrainingInterrupted(signals.received or signal.SIGTERM, state.step)
+        callbacks.epoch_done(state.averaged.module, state.step)
+        last_moment = time.monotonic()
     averaged: nn.Module = state.averaged.module
     return averaged
 

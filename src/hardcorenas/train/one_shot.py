@@ -14,12 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from hardcorenas.errors import DataError, InvalidArgumentError
+from hardcorenas.errors import (
+    ArtifactError,
+    DataError,
+    InvalidArgumentError,
+    InvalidSpaceError,
+)
 from hardcorenas.networks.build import build
+from hardcorenas.space import SearchSpace
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import sample_path, sample_paths
 from hardcorenas.train.data import ImageData, load_data, num_batches
 from hardcorenas.train.evaluate import ready_network, representatives, score
+from hardcorenas.train.interruption import StopSignals
 from hardcorenas.train.log import Moment, TrainingLog
 from hardcorenas.train.loop import STEPS_PER_MOMENT, Callbacks, Phase, train
 from hardcorenas.train.processes import Processes, run_together, started_by_torchrun
@@ -31,7 +38,6 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from hardcorenas.space import SearchSpace
     from hardcorenas.train.recipe import Recipe
 
 Report = Callable[[Moment], None]
@@ -89,13 +95,29 @@ def train_one_shot(
             f"processes: expected a number that divides the batch of {job.recipe.batch_size}, "
             f"got {processes}"
         )
-    data = None
-    if not started_by_torchrun():  # mistakes are told before anything is started
-        data = _load(job, progress)
-        RunFolder(job.folder).claim(_identity(job, data), resume=job.resume)
-    first = {"data": data, "report": report}
-    result: Supernet = run_together(processes, _train_both_phases, job, first_only=first)
+    data, folder = None, RunFolder(job.folder)
+    try:
+        if not started_by_torchrun():  # mistakes are told before anything is started
+            data = _claim(folder, job, progress)
+        first = {"data": data, "report": report}
+        result: Supernet = run_together(processes, _train_both_phases, job, first_only=first)
+    finally:
+        folder.release()
     return result
+
+
+def load_one_shot(folder: Path) -> Supernet:
+    """Return the one-shot model of a finished run, in evaluation mode, with w*."""
+    run = RunFolder(folder)
+    description = run.read_description()
+    try:
+        supernet = Supernet(SearchSpace.from_dict(description["space"]))
+        supernet.load_state_dict(run.load_weights("supernet"))
+    except (KeyError, RuntimeError, InvalidSpaceError) as error:
+        raise ArtifactError(
+            f"{folder}: its weights and its run.json do not belong together ({error})"
+        ) from None
+    return supernet.eval()
 
 
 def _train_both_phases(
@@ -107,15 +129,16 @@ def _train_both_phases(
     """Do one process's share."""
     folder = RunFolder(job.folder)
     if data is None and processes.is_first:
-        data = _load(job, None)
-        folder.claim(_identity(job, data), resume=job.resume)
+        data = _claim(folder, job, None)
     processes.wait()  # the first one has decoded the pictures for all
     data = data or _load(job, None)
     run = _Run(job, data, processes, folder, report)
     try:
-        return run.train()
+        with StopSignals() as signals:
+            return run.train(signals)
     finally:
         run.close()
+        folder.release()
 
 
 class _Run:
@@ -134,6 +157,8 @@ class _Run:
         self.space = job.space.replace(num_classes=len(data.classes))
         self.data, self.processes, self.folder, self.report = data, processes, folder, report
         self.steps_per_epoch = num_batches(len(data.train), job.recipe.batch_size)
+        epochs = job.recipe.heaviest_epochs + job.recipe.paths_epochs
+        self.steps = epochs * self.steps_per_epoch
         self.saved = folder.load_checkpoint(processes.device) or {
             "phase": HEAVIEST,
             "seconds": 0.0,
@@ -146,22 +171,24 @@ class _Run:
         if processes.is_first:
             loop = self.saved["loop"]
             done = self.saved["steps_before"] + (loop["step"] if loop else 0)
-            self.log = TrainingLog(folder.log, folder.tensorboard, done)
+            self.log = TrainingLog(
+                folder.log, folder.tensorboard, done, judged_again=loop is not None
+            )
 
-    def train(self) -> Supernet:
+    def train(self, signals: StopSignals) -> Supernet:
         """Go through both phases, from wherever the folder's checkpoint is."""
         torch.manual_seed(self.seed)
         supernet = Supernet(self.space).to(self.processes.device)
         if self.saved["phase"] == HEAVIEST:
-            averaged = self._phase(supernet, HEAVIEST, number=0)
+            averaged = self._phase(supernet, HEAVIEST, 0, signals)
             self._finish_heaviest(averaged)
         if self.saved["phase"] == PATHS:
             supernet.load_state_dict(self.saved["start"])
             supernet.spread_heaviest_()
-            averaged = self._phase(supernet, PATHS, number=1)
+            averaged = self._phase(supernet, PATHS, 1, signals)
             if self.processes.is_first:
                 self.folder.save_weights("supernet", averaged.state_dict())
-            self._save(FINISHED, start=None, loop=None)
+            self._save(FINISHED, start=None, loop=None, steps_before=self.steps)
         self.processes.wait()
         supernet.load_state_dict(self.folder.load_weights("supernet"))
         return supernet.eval()
@@ -171,7 +198,7 @@ class _Run:
         if self.log is not None:
             self.log.close()
 
-    def _phase(self, supernet: Supernet, name: str, number: int) -> Supernet:
+    def _phase(self, supernet: Supernet, name: str, number: int, signals: StopSignals) -> Supernet:
         recipe = self.recipe
         epochs, rate, task = recipe.heaviest_epochs, recipe.learning_rate, self._task()
         if name == PATHS:
@@ -196,6 +223,7 @@ class _Run:
             seed=self.seed,
             processes=self.processes,
             callbacks=callbacks,
+            signals=signals,
             resumed=resumed,
         )
         assert isinstance(averaged, Supernet)
@@ -263,11 +291,10 @@ class _Run:
     def _note(self, phase: Phase, step: int, **facts: Any) -> None:
         if self.log is None:
             return
-        both = self.recipe.heaviest_epochs + self.recipe.paths_epochs
         moment = Moment(
             phase=phase.name,
             step=self.saved["steps_before"] + step,
-            steps=both * self.steps_per_epoch,
+            steps=self.steps,
             epoch=-(-step // self.steps_per_epoch),
             epochs=phase.epochs,
             seconds=time.monotonic() - self.started,
@@ -276,6 +303,14 @@ class _Run:
         self.log.write(moment)
         if self.report is not None:
             self.report(moment)
+
+
+def _claim(folder: RunFolder, job: Job, progress: Progress | None) -> ImageData:
+    """Return the pictures of a job whose folder is this process's from now on."""
+    folder.require_ours()  # before pictures are stored in it
+    data = _load(job, progress)
+    folder.claim(_identity(job, data), resume=job.resume)
+    return data
 
 
 def _load(job: Job, progress: Progress | None) -> ImageData:
@@ -297,9 +332,15 @@ def _load(job: Job, progress: Progress | None) -> ImageData:
 
 
 def _identity(job: Job, data: ImageData) -> Json:
-    """Return what a run is of: only the same may be resumed in its folder."""
+    """Return what a run is of: only the same may be resumed in its folder.
+
+    What was asked for comes before what follows from it, so that errors name the cause.
+    """
     return {
         "space": job.space.replace(num_classes=len(data.classes)).to_dict(),
+        "recipe": asdict(job.recipe),
+        "seed": job.seed,
+        "heldout_share": job.heldout_share,
         "data": {
             "source": job.data,
             "name": data.name,
@@ -309,6 +350,4 @@ def _identity(job: Job, data: ImageData) -> Json:
             "std": list(data.std),
         },
         "split": data.split,
-        "recipe": asdict(job.recipe),
-        "seed": job.seed,
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
 
 FEWEST_IMAGES = 32  # a process: fewer would be groups of one or two
 _PATIENCE = timedelta(minutes=30)  # until a process that does not answer is given up
+_STARTED = "started"
+_OTHER_ENDED = (
+    "another process of this training has ended, perhaps for want of memory; "
+    "give the same command with --resume, or with --processes 1"
+)
 
 
 @dataclass(frozen=True)
@@ -142,15 +148,13 @@ def run_together(
         start_method="spawn",
     )
     try:
+        _wait_until_started(others, store)
         with _group(0, count, store) as processes:
             result = work(processes, *arguments, **options)
     except RuntimeError as error:
         if "Connection" not in str(error) and "gloo" not in str(error).lower():
             raise
-        raise HardcorenasError(
-            "another process of this training has ended, perhaps for want of memory; "
-            "give the same command with --resume, or with --processes 1"
-        ) from error
+        raise HardcorenasError(_OTHER_ENDED) from error
     finally:
         for other in others.processes:
             other.join(timeout=10)
@@ -164,12 +168,21 @@ def _one_of_the_others(
 ) -> None:
     _use_processor(threads=max(1, num_cores() // count))
     store = TCPStore("127.0.0.1", port, count, is_master=False)
+    store.add(_STARTED, 1)
     try:
         with _group(index + 1, count, store) as processes:
             work(processes, *arguments)
     except (HardcorenasError, RuntimeError, KeyboardInterrupt):
         # The first process meets the same error, or has ended: it is the one that speaks.
         os._exit(1)
+
+
+def _wait_until_started(others: ProcessContext, store: TCPStore) -> None:
+    """Wait for the others, but not for one that has ended while starting."""
+    while store.add(_STARTED, 0) < len(others.processes):
+        if any(other.exitcode is not None for other in others.processes):
+            raise HardcorenasError(_OTHER_ENDED)
+        time.sleep(0.05)
 
 
 @contextmanager

@@ -99,11 +99,11 @@ PAPER = Recipe()
 """The paper's numbers; what it leaves open: batch size, decay of the averaged weights."""
 
 SMALL = Recipe(
-    heaviest_epochs=12,
+    heaviest_epochs=10,
     paths_epochs=24,
     batch_size=128,
-    learning_rate=0.1,
-    paths_learning_rate=0.1,
+    learning_rate=0.4,
+    paths_learning_rate=0.4,
     warmup_epochs=1,
     label_smoothing=0.1,
     mixup=0.0,

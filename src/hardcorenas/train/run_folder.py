@@ -45,6 +45,17 @@ class RunFolder:
         self.log = path / "training.jsonl"
         self.tensorboard = path / "tensorboard"
         self.data = path / "data"
+        self._held: filelock.BaseFileLock | None = None
+
+    def require_ours(self) -> None:
+        """Raise a `HardcorenasError` if this is the folder of something other than a run."""
+        if self.description.exists() or not self.path.exists():
+            return
+        # A run that ended before it was described has left nothing but pictures.
+        if not self.path.is_dir() or any(
+            other != self.data and not other.name.startswith(".") for other in self.path.iterdir()
+        ):
+            raise HardcorenasError(f"{self.path}: is not a run's folder; give another --run")
 
     def claim(self, identity: Json, *, resume: bool) -> None:
         """Make this folder the one of a run, or go on with it.
@@ -57,6 +68,8 @@ class RunFolder:
             HardcorenasError: If it is the folder of something else, or of a run that is not to be
                 resumed, or another process is using it.
         """
+        self.require_ours()
+        self._lock()
         if self.description.exists():
             self._require_same(identity)
             if not resume:
@@ -64,13 +77,13 @@ class RunFolder:
                     f"{self.path}: holds a run already; give --resume to go on with it, "
                     f"or another --run folder"
                 )
-        elif self.path.exists() and (
-            not self.path.is_dir() or any(self.path.glob("*.safetensors"))
-        ):
-            raise HardcorenasError(f"{self.path}: is not a run's folder; give another --run")
         text = artifacts.dump(identity, kind="run", version=FORMAT_VERSION)
         artifacts.write_text(self.description, text)
-        self._lock()
+
+    def release(self) -> None:
+        """Let others have the folder; the end of the process does it too."""
+        if self._held is not None:
+            self._held.release()
 
     def read_description(self) -> Json:
         """Return what the run is of."""
@@ -128,7 +141,7 @@ class RunFolder:
                 )
 
     def _lock(self) -> None:
-        """Hold the folder until this process ends, however it ends."""
+        """Hold the folder until it is released or this process ends, however it ends."""
         self._held = filelock.FileLock(self.path / ".lock")
         try:
             self._held.acquire(timeout=0)
