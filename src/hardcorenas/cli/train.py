@@ -77,7 +77,7 @@ def train(
     """
     from hardcorenas.train.interruption import TrainingInterrupted
     from hardcorenas.train.one_shot import Job, train_one_shot
-    from hardcorenas.train.processes import suitable_count
+    from hardcorenas.train.processes import is_first_process, suitable_count
 
     chosen = SearchSpace.load(space)
     if resolution is not None:
@@ -100,7 +100,7 @@ def train(
         space=chosen,
         data=data,
         recipe=_recipe(chosen, recipe, changes),
-        folder=run or Path("runs") / f"{chosen.name}-{Path(data).name}",
+        folder=run or Path("runs") / f"{chosen.name}-{Path(data).resolve().name}",
         seed=seed,
         heldout_share=heldout_share,
         resume=resume,
@@ -118,9 +118,11 @@ def train(
                 progress=reading,
             )
     except TrainingInterrupted as interruption:
-        print(interruption, file=sys.stderr)
+        if is_first_process():
+            print(interruption, file=sys.stderr)
         return 128 + interruption.signal_number
-    shown.print_summary()
+    if is_first_process():
+        shown.print_summary()
     return 0
 
 

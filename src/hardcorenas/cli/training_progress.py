@@ -81,6 +81,8 @@ class TrainingProgress:
 
     def print_summary(self) -> None:
         """Say what has been made and what to do with it."""
+        if self.last is None:
+            print(f"{self.job.folder}: was trained to its end before")
         if self.judged is not None:
             print(
                 f"trained in {_clock(self.judged.seconds)}; on held-out images: "

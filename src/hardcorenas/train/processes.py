@@ -103,6 +103,11 @@ def started_by_torchrun() -> bool:
     return "TORCHELASTIC_RUN_ID" in os.environ or {"RANK", "WORLD_SIZE"} <= set(os.environ)
 
 
+def is_first_process() -> bool:
+    """Return whether this process writes and speaks, before it has met the others."""
+    return not started_by_torchrun() or os.environ["RANK"] == "0"
+
+
 def suitable_count(batch_size: int) -> int:
     """Return how many processes to start here: one a core, of at least 32 images each.
 
@@ -133,7 +138,8 @@ def run_together(
         first_only: Handed by name to the first alone.
     """
     options = first_only or {}
-    if started_by_torchrun():
+    if started_by_torchrun():  # which also decides on threads
+        keep_freed_memory()
         with _group(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), None) as processes:
             return work(processes, *arguments, **(options if processes.is_first else {}))
     _use_processor(threads=max(1, num_cores() // count))
