@@ -19,7 +19,7 @@ demo: setup
 	$(BIN)/python examples/first_network.py
 	$(BIN)/python examples/hard_budgets.py
 	$(BIN)/python examples/latency_budget.py
-	$(BIN)/hardcorenas train --run runs/demo --resume
+	$(BIN)/hardcorenas train --folder runs/demo --resume
 
 test: lint
 	$(BIN)/python -m pytest

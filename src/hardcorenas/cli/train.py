@@ -27,7 +27,7 @@ def train(
     /,
     *,
     data: Annotated[str, Parameter(group=_WHAT)] = "fashion-mnist-sample",
-    run: Annotated[Path | None, Parameter(group=_WHAT)] = None,
+    folder: Annotated[Path | None, Parameter(group=_WHAT)] = None,
     resume: Annotated[bool, Parameter(group=_WHAT, negative=())] = False,
     resolution: Annotated[WholeNumber | None, Parameter(group=_WHAT)] = None,
     heldout_share: Annotated[float, Parameter(group=_WHAT)] = 0.2,
@@ -55,7 +55,7 @@ def train(
     Args:
         space: A preset's name or a TOML file.
         data: fashion-mnist-sample, fashion-mnist, cifar10, or a folder of images by class.
-        run: Folder for weights, checkpoint and log; by default runs/SPACE-DATA.
+        folder: For weights, checkpoint and log; by default runs/SPACE-DATA.
         resume: Go on where the run in this folder was.
         resolution: Side of the images in pixels, instead of the space's own.
         heldout_share: Part of the images kept for the search, where there is no val/ folder.
@@ -100,7 +100,7 @@ def train(
         space=chosen,
         data=data,
         recipe=_recipe(chosen, recipe, changes),
-        folder=run or Path("runs") / f"{chosen.name}-{Path(data).resolve().name}",
+        folder=folder or Path("runs") / f"{chosen.name}-{Path(data).resolve().name}",
         seed=seed,
         heldout_share=heldout_share,
         resume=resume,

@@ -111,9 +111,11 @@ def load_one_shot(folder: Path) -> Supernet:
     run = RunFolder(folder)
     description = run.read_description()
     try:
-        supernet = Supernet(SearchSpace.from_dict(description["space"]))
+        num_classes = len(description["data"]["classes"])
+        space = SearchSpace.from_dict(description["space"] | {"num_classes": num_classes})
+        supernet = Supernet(space)
         supernet.load_state_dict(run.load_weights("supernet"))
-    except (KeyError, RuntimeError, InvalidSpaceError) as error:
+    except (KeyError, TypeError, RuntimeError, InvalidSpaceError) as error:
         raise ArtifactError(
             f"{folder}: its weights and its run.json do not belong together ({error})"
         ) from None
@@ -307,9 +309,9 @@ class _Run:
 
 def _claim(folder: RunFolder, job: Job, progress: Progress | None) -> ImageData:
     """Return the pictures of a job whose folder is this process's from now on."""
-    folder.require_ours()  # before pictures are stored in it
+    folder.check(_known(job), resume=job.resume)  # before pictures are stored in it
     data = _load(job, progress)
-    folder.claim(_identity(job, data), resume=job.resume)
+    folder.claim(_identity(job, data))
     return data
 
 
@@ -331,18 +333,23 @@ def _load(job: Job, progress: Progress | None) -> ImageData:
     return data
 
 
-def _identity(job: Job, data: ImageData) -> Json:
-    """Return what a run is of: only the same may be resumed in its folder.
-
-    What was asked for comes before what follows from it, so that errors name the cause.
-    """
+def _known(job: Job) -> Json:
+    """Return what a run is of, as far as it is known without its data."""
+    space = job.space.to_dict()
+    del space["num_classes"]
     return {
-        "space": job.space.replace(num_classes=len(data.classes)).to_dict(),
+        "space": space,
+        "source": job.data,
         "recipe": asdict(job.recipe),
         "seed": job.seed,
         "heldout_share": job.heldout_share,
+    }
+
+
+def _identity(job: Job, data: ImageData) -> Json:
+    """Return what a run is of: only the same may be resumed in its folder."""
+    return _known(job) | {
         "data": {
-            "source": job.data,
             "name": data.name,
             "fingerprint": data.fingerprint,
             "classes": list(data.classes),

@@ -142,9 +142,19 @@ def run_together(
         keep_freed_memory()
         with _group(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), None) as processes:
             return work(processes, *arguments, **(options if processes.is_first else {}))
+    before = torch.get_num_threads()
     _use_processor(threads=max(1, num_cores() // count))
-    if count == 1:
-        return work(Processes(0, 1, _device(0)), *arguments, **options)
+    try:
+        if count == 1:
+            return work(Processes(0, 1, _device(0)), *arguments, **options)
+        return _run_with_others(count, work, arguments, options)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _run_with_others(
+    count: int, work: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
     store = TCPStore("127.0.0.1", 0, count, is_master=True, wait_for_workers=False)
     others: ProcessContext = start_processes(  # type: ignore[no-untyped-call]
         _one_of_the_others,
@@ -156,7 +166,7 @@ def run_together(
     try:
         _wait_until_started(others, store)
         with _group(0, count, store) as processes:
-            result = work(processes, *arguments, **options)
+            return work(processes, *arguments, **options)
     except RuntimeError as error:
         if "Connection" not in str(error) and "gloo" not in str(error).lower():
             raise
@@ -166,7 +176,6 @@ def run_together(
             other.join(timeout=10)
             if other.is_alive():
                 other.terminate()
-    return result
 
 
 def _one_of_the_others(

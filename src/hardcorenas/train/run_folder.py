@@ -22,7 +22,7 @@ from hardcorenas import artifacts
 from hardcorenas.errors import ArtifactError, HardcorenasError, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from torch import Tensor
@@ -47,38 +47,44 @@ class RunFolder:
         self.data = path / "data"
         self._held: filelock.BaseFileLock | None = None
 
-    def require_ours(self) -> None:
-        """Raise a `HardcorenasError` if this is the folder of something other than a run."""
-        if self.description.exists() or not self.path.exists():
-            return
-        # A run that ended before it was described has left nothing but pictures.
-        if not self.path.is_dir() or any(
-            other != self.data and not other.name.startswith(".") for other in self.path.iterdir()
-        ):
-            raise HardcorenasError(f"{self.path}: is not a run's folder; give another --run")
-
-    def claim(self, identity: Json, *, resume: bool) -> None:
-        """Make this folder the one of a run, or go on with it.
+    def check(self, known: Json, *, resume: bool) -> None:
+        """Refuse a folder that cannot be the one of a run, before anything is written to it.
 
         Args:
-            identity: What the run is of; the same for everything that may be resumed.
+            known: What is known of the run before its data are read.
             resume: Whether to go on where the run in this folder was.
 
         Raises:
             HardcorenasError: If it is the folder of something else, or of a run that is not to be
-                resumed, or another process is using it.
+                resumed.
         """
-        self.require_ours()
-        self._lock()
         if self.description.exists():
-            self._require_same(identity)
+            self._require_same(known)
             if not resume:
                 raise HardcorenasError(
                     f"{self.path}: holds a run already; give --resume to go on with it, "
-                    f"or another --run folder"
+                    f"or another --folder"
                 )
-        text = artifacts.dump(identity, kind="run", version=FORMAT_VERSION)
-        artifacts.write_text(self.description, text)
+        elif self.path.exists() and (not self.path.is_dir() or any(self._others())):
+            raise HardcorenasError(
+                f"{self.path}: is not empty and not a run's folder; give another --folder"
+            )
+
+    def claim(self, identity: Json) -> None:
+        """Make this folder the one of a run, until this process ends.
+
+        Args:
+            identity: What the run is of; only the same may be resumed.
+
+        Raises:
+            HardcorenasError: If it is the folder of another run, or another process is using it.
+        """
+        self._lock()
+        if self.description.exists():
+            self._require_same(identity)
+        else:
+            text = artifacts.dump(identity, kind="run", version=FORMAT_VERSION)
+            artifacts.write_text(self.description, text)
 
     def release(self) -> None:
         """Let others have the folder; the end of the process does it too."""
@@ -130,6 +136,10 @@ class RunFolder:
         except safetensors.SafetensorError as error:
             raise ArtifactError(f"{path}: is torn or no safetensors file ({error})") from None
 
+    def _others(self) -> Iterator[Path]:
+        """Yield what is there and cannot come from a run that ended while reading its data."""
+        return (p for p in self.path.iterdir() if p != self.data and not p.name.startswith("."))
+
     def _require_same(self, identity: Json) -> None:
         there = self.read_description()
         for field, value in identity.items():
@@ -137,7 +147,7 @@ class RunFolder:
                 name, given, found = _first_difference(field, value, there.get(field))
                 raise HardcorenasError(
                     f"{self.path}: is the run of another {field}: {name} is {shown(found)} there "
-                    f"and {shown(given)} here; give another --run folder"
+                    f"and {shown(given)} here; give another --folder"
                 )
 
     def _lock(self) -> None:

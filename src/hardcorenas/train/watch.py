@@ -39,7 +39,7 @@ class Watch:
                 guessing after it was well below.
         """
         advice = (
-            f"the last checkpoint is kept; start anew in another --run folder with a lower "
+            f"the last checkpoint is kept; start anew in another --folder with a lower "
             f"--learning-rate (it was {learning_rate:.3g}), a longer warm-up or --clip-norm 1"
         )
         if not math.isfinite(loss):
