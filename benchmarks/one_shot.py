@@ -1,12 +1,13 @@
 """How fast the one-shot model trains and is differentiated, against other ways of doing it.
 
-Every contender works on batches of 128 images and uses all cores in the way that is fastest for
-it: as threads of one process, or as one process a core with the batch shared out. All take turns in
-one run; printed are images per second and ratios of median step times.
+Every contender works on batches of 128 images and uses all cores in the way that is fastest for it:
+as threads of one process, or as one process a core with the batch shared out and gradients
+exchanged, as in training. All take turns in one run; a round's paths are the same for all. Printed
+are images per second and ratios, from medians over rounds.
 
 * multi-path: our training step, every image on its own path
 * masked: the pattern of the paper's code, all widths and kernels computed, then masked
-* single-path: the same paths, one for a whole batch, averaged
+* single-path: four paths of the same batch, each for the whole batch; the mean of their times
 * all choices: our gradient for every choice and depth
 * twelve passes: the same gradient with every choice run by itself
 
@@ -16,22 +17,20 @@ Run: python benchmarks/one_shot.py
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional
 
 import hardcorenas as hc
-from hardcorenas.processors import keep_freed_memory
 from hardcorenas.supernet.all_choices import all_choices_gradient
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import Paths, sample_paths
+from hardcorenas.train.processes import Processes, run_together
 from one_shot_opponents import masked_forward, twelve_passes_gradient
 
 BATCH_SIZE = 128
@@ -43,103 +42,82 @@ Step = Callable[[], object]
 class Workload:
     """One process's share of every contender's step."""
 
-    def __init__(self, name: str, num_images: int, seed: int) -> None:
+    def __init__(self, name: str, processes: Processes) -> None:
         resolution = SPACES[name]
         self.space = hc.SearchSpace.preset(name).replace(resolution=resolution, num_classes=10)
-        torch.manual_seed(seed)
-        self.rng = np.random.default_rng(seed)
+        torch.manual_seed(0)
+        self.processes = processes
         self.supernet = Supernet(self.space)
-        self.images = torch.randn(num_images, self.space.input_channels, resolution, resolution)
-        self.labels = torch.randint(10, (num_images,))
+        self.trained = processes.share_gradients(self.supernet)
+        self.masked = processes.share_gradients(Masked(self.supernet))
+        self.count = BATCH_SIZE // processes.count
+        self.images = torch.randn(self.count, self.space.input_channels, resolution, resolution)
+        self.labels = torch.randint(10, (self.count,))
 
-    def steps(self, contender: str) -> list[Step]:
-        """Return what makes up one step, on freshly drawn paths; its time is their mean."""
-        paths = sample_paths(self.space, len(self.images), self.rng)
-        self.supernet.train(contender in ("multi-path", "masked", "single-path"))
+    def steps(self, contender: str, number: int) -> list[Step]:
+        """Return what makes up one step in a round; its time is their mean."""
+        paths = sample_paths(self.space, self.count, np.random.default_rng(number))
+        training = contender in ("multi-path", "masked", "single-path")
+        self.supernet.train(training).requires_grad_(training)
         match contender:
             case "multi-path":
-                return [lambda: self._train(lambda: self.supernet(self.images, paths))]
+                return [lambda: self._train(self.trained, paths)]
             case "masked":
-                return [
-                    lambda: self._train(lambda: masked_forward(self.supernet, self.images, paths))
-                ]
+                return [lambda: self._train(self.masked, paths)]
             case "single-path":
-                drawn = self.rng.integers(len(paths), size=4)
                 singles = [
-                    Paths.of(paths.architecture(self.space, int(i)), len(paths)) for i in drawn
+                    Paths.of(paths.architecture(self.space, image), self.count)
+                    for image in range(4)
                 ]
-                return [
-                    lambda path=path: self._train(lambda: self.supernet(self.images, path))
-                    for path in singles
-                ]
+                return [lambda path=path: self._train(self.trained, path) for path in singles]
             case "all choices":
                 return [
                     lambda: all_choices_gradient(self.supernet, self.images, self.labels, paths)
                 ]
             case _:
-                self.supernet.requires_grad_(False)
                 return [
                     lambda: twelve_passes_gradient(self.supernet, self.images, self.labels, paths)
                 ]
 
-    def _train(self, forward: Callable[[], torch.Tensor]) -> None:
-        self.supernet.requires_grad_(True)
-        self.supernet.zero_grad()
-        functional.cross_entropy(forward(), self.labels).backward()
+    def _train(self, model: nn.Module, paths: Paths) -> None:
+        model.zero_grad()
+        functional.cross_entropy(model(self.images, paths), self.labels).backward()
 
 
-@dataclass(frozen=True)
-class Setting:
-    """How the steps are run: in which space, by how many processes of how many threads."""
+class Masked(nn.Module):
+    """The one-shot model run by the masked pattern."""
 
-    name: str
-    processes: int
-    threads: int
-    rounds: int
+    def __init__(self, supernet: Supernet) -> None:
+        super().__init__()
+        self.supernet = supernet
+
+    def forward(self, images: torch.Tensor, paths: Paths) -> torch.Tensor:
+        """Return the logits."""
+        return masked_forward(self.supernet, images, paths)
 
 
-def work(setting: Setting, seed: int, gate: Any, results: Any) -> None:
-    """Run rounds of all contenders; step times go to ``results``."""
-    torch.set_num_threads(setting.threads)
-    keep_freed_memory()
-    load = Workload(setting.name, BATCH_SIZE // setting.processes, seed)
-    for number in range(setting.rounds + 1):
+def work(processes: Processes, name: str, rounds: int) -> dict[str, list[float]]:
+    """Run rounds of all contenders; return seconds of their steps, by round."""
+    load = Workload(name, processes)
+    times: dict[str, list[float]] = {contender: [] for contender in CONTENDERS}
+    for number in range(rounds + 1):
         for contender in CONTENDERS:
-            for step in load.steps(contender):
-                gate.wait()  # processes of one contender step together
+            seconds = []
+            for step in load.steps(contender, number):
+                processes.wait()  # processes step together
                 start = time.perf_counter()
                 step()
-                gate.wait()
-                if number:  # the first round only warms up
-                    results.put((contender, time.perf_counter() - start))
+                processes.wait()
+                seconds.append(time.perf_counter() - start)
+            if number:  # the first round only warms up
+                times[contender].append(float(np.mean(seconds)))
+    return times
 
 
 def medians(name: str, processes: int, rounds: int) -> dict[str, float]:
     """Return seconds of a step of the whole batch, for each contender."""
-    context = multiprocessing.get_context("spawn")
-    gate, results = context.Barrier(processes), context.Queue()
-    setting = Setting(name, processes, (os.cpu_count() or 1) // processes, rounds)
-    started = [
-        context.Process(
-            target=work,
-            args=(setting, seed, gate, results),
-            daemon=True,
-        )
-        for seed in range(processes)
-    ]
-    for process in started:
-        process.start()
-    times: dict[str, list[float]] = {contender: [] for contender in CONTENDERS}
-    for _ in range(processes * rounds * (len(CONTENDERS) - 1 + 4)):
-        contender, seconds = results.get(timeout=120)
-        times[contender].append(seconds)
-    for process in started:
-        process.join()
-    # Paths differ in length: single paths are averaged, the others are one and the same work.
-    return {
-        contender: float(np.mean(seconds) if contender == "single-path" else np.median(seconds))
-        for contender, seconds in times.items()
-    }
+    times = run_together(processes, work, name, rounds)
+    return {contender: float(np.median(seconds)) for contender, seconds in times.items()}
 
 
 def main() -> None:

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from hardcorenas.supernet.elastic import pointwise
+
 if TYPE_CHECKING:
     from hardcorenas.supernet.elastic import ElasticBlock
     from hardcorenas.supernet.model import Supernet
@@ -21,42 +23,41 @@ if TYPE_CHECKING:
 def masked_forward(supernet: Supernet, images: Tensor, paths: Paths) -> Tensor:
     """Every image through all blocks, all kernels and the largest width; then masks.
 
-    This is the pattern of the paper's appendix. What the pattern allows is used: the expansion is
-    computed once, both kernels read it, squeeze-and-excitation is computed once, and masks are
-    multiplied in at narrow places where that is the same.
+    This is the pattern of the paper's appendix, with as few passes over wide tensors as it allows:
+    the expansion is computed once, the kernels are told apart by one selection, and the mask of the
+    width is multiplied into the weights of squeeze-and-excitation, which are applied anyway.
     """
     x = supernet.stem(images.contiguous(memory_format=torch.channels_last))
     for number, (depths, choices) in enumerate(zip(paths.depths, paths.choices, strict=True)):
-        outputs = []
+        depth = torch.from_numpy(depths)[:, None, None, None]
+        leaving = None
         for position, chosen in enumerate(choices):
             x = _masked_block(supernet.block(number, position), x, torch.from_numpy(chosen))
-            outputs.append(x)
-        depth = torch.from_numpy(depths)
-        masks = [(depth == d + 1).float()[:, None, None, None] for d in range(len(outputs))]
-        x = sum(mask * out for mask, out in zip(masks, outputs, strict=True))
+            leaving = x if leaving is None else torch.where(depth == position + 1, x, leaving)
+        x = leaving
     return supernet.head(x)
 
 
 def _masked_block(block: ElasticBlock, x: Tensor, chosen: Tensor) -> Tensor:
-    shapes = block.shapes
+    shapes, router = block.shapes, block.router
     widths = torch.tensor([shape.expanded for shape in shapes])[chosen]
     squeezed = torch.tensor([shape.squeezed for shape in shapes])[chosen]
-    kernels = torch.from_numpy(block.router.kernels)[chosen]
-    outputs = torch.from_numpy(block.router.outputs)[chosen]
-    width_mask = (torch.arange(block.expand.out_channels) < widths[:, None]).float()
-    wide = block.act(block.expand_norm(block.expand(x))) * width_mask[:, :, None, None]
-    total = None
-    for number, (conv, norm) in enumerate(zip(block.depthwise, block.depthwise_norms, strict=True)):
-        mask = (kernels == number).float()[:, None] * width_mask
-        term = block.act(norm(conv(wide))) * mask[:, :, None, None]
-        total = term if total is None else total + term
+    kernels = torch.from_numpy(router.kernels)[chosen][:, None, None, None]
+    outputs = torch.from_numpy(router.outputs)[chosen][:, None, None, None]
+    wide = block.act(block.expand_norm(pointwise(x, block.expand.weight)))
+    z = None
+    for number, (conv, norm) in enumerate(block.kernels):
+        one = block.act(norm(conv(wide)))
+        z = one if z is None else torch.where(kernels == number, one, z)
+    weights = (torch.arange(z.shape[1]) < widths[:, None]).float()
     if block.se is not None:
-        weights = block.se.weights_of(total.mean((2, 3)), squeezed)
-        total = total * weights[:, :, None, None]
-    y = block.project(total)
-    masks = [(outputs == k).float()[:, None, None, None] for k in range(len(block.project_norms))]
-    y = sum(mask * norm(y) for mask, norm in zip(masks, block.project_norms, strict=True))
-    return x + y if block.has_shortcut else y
+        weights = weights * block.se.weights_of(z.mean((2, 3)) * weights, squeezed)
+    y = pointwise(z * weights[:, :, None, None], block.project.weight)
+    normed = None
+    for number, norm in enumerate(block.output_norms):
+        one = norm(y)
+        normed = one if normed is None else torch.where(outputs == number, one, normed)
+    return x + normed if block.has_shortcut else normed
 
 
 def twelve_passes_gradient(
@@ -64,27 +65,37 @@ def twelve_passes_gradient(
 ) -> list[Tensor]:
     """The gradient for all choices and depths with every choice of every block run by itself.
 
-    Every choice runs on all images at its own width: for the images that sampled it with
-    gradients, for the others without. So there are twelve passes forward and one back.
+    Every choice runs on all images that are still in the stage, at its own width: for the images
+    that sampled it with gradients, for the others without. So there are twelve passes forward and
+    one back. Images beyond their depth run their own choice only, as for us.
     """
     gradients: list[Tensor] = []
     with torch.no_grad():
         x = supernet.stem(images.contiguous(memory_format=torch.channels_last))
     x.requires_grad_()
     for number, (depths, choices) in enumerate(zip(paths.depths, paths.choices, strict=True)):
-        outputs = []
-        for position, chosen in enumerate(choices):
-            block = supernet.block(number, position)
-            x = _every_choice(block, x, torch.from_numpy(chosen), gradients)
-            outputs.append(x)
         depth = torch.from_numpy(depths)
-        x = sum(
-            (depth == d + 1).float()[:, None, None, None] * out for d, out in enumerate(outputs)
-        )
-        ends = [out.detach() for out in outputs]
+        order = torch.argsort(depth, descending=True)  # who is still in the stage is a prefix
+        x, depth = x[order], depth[order]
+        ends, left, beyond = [], [], None
+        for position, chosen in enumerate(choices):
+            block, mine = supernet.block(number, position), torch.from_numpy(chosen)[order]
+            active = int((depth > position).sum())
+            if active < len(x):
+                x, leaving = x.split([active, len(x) - active])
+                left.append(leaving)
+                beyond = torch.cat([leaving.detach(), *([] if beyond is None else [beyond])])
+            if active:
+                x = _every_choice(block, x, mine[:active], gradients)
+            if beyond is not None:
+                with torch.no_grad():
+                    beyond = _own_choice(block, beyond, mine[active:])
+            ends.append(torch.cat([x.detach(), *([] if beyond is None else [beyond])]))
+        x = torch.cat([x, *reversed(left)])
         x.register_hook(
             lambda g, ends=ends: gradients.append(torch.stack([(g * end).sum() for end in ends]))
         )
+        x = x[torch.argsort(order)]
     functional.cross_entropy(supernet.head(x), labels).backward()
     return gradients
 
@@ -92,30 +103,34 @@ def twelve_passes_gradient(
 def _every_choice(
     block: ElasticBlock, x: Tensor, chosen: Tensor, gradients: list[Tensor]
 ) -> Tensor:
-    results = []
-    order = []
+    """Run every choice by itself, as a plain network would, on views of the shared weights."""
+    results, sampled, images = [], [], []
     for number in range(len(block.shapes)):
         own, others = (chosen == number).nonzero()[:, 0], (chosen != number).nonzero()[:, 0]
         if len(own):
-            sampled = _one_choice(block, x[own], number)
-            order.append((own, sampled))
+            images.append(own)
+            sampled.append(_one_choice(block, x[own], number))
         with torch.no_grad():
             rest = _one_choice(block, x[others], number)
-            result = rest.new_empty(len(x), *rest.shape[1:])
-            result[others] = rest
-            if len(own):
-                result[own] = sampled.detach()
-        results.append(result)
-    y = torch.cat([sampled for _, sampled in order])
-    y = y[torch.cat([own for own, _ in order]).argsort()]
-    if y.requires_grad:
-        y.register_hook(
-            lambda g: gradients.append(torch.stack([(g * result).sum() for result in results]))
-        )
+            results.append((own, sampled[-1].detach() if len(own) else None, others, rest))
+    y = torch.cat(sampled)[torch.cat(images).argsort()]
+
+    def note(gradient: Tensor) -> None:
+        products = []
+        for own, mine, others, rest in results:
+            product = (gradient[others] * rest).sum()
+            products.append(product if mine is None else product + (gradient[own] * mine).sum())
+        gradients.append(torch.stack(products))
+
+    y.register_hook(note)
     return y
 
 
 def _one_choice(block: ElasticBlock, x: Tensor, number: int) -> Tensor:
-    """Run one choice as a plain network would, on views of the shared weights."""
-    routing = block.router.route(np.full(len(x), number))
-    return block(x, routing)[0]
+    return block(x, block.router.route(np.full(len(x), number)))[0]
+
+
+def _own_choice(block: ElasticBlock, x: Tensor, chosen: Tensor) -> Tensor:
+    routing = block.router.route(chosen.numpy())
+    y, order = block(x[torch.from_numpy(routing.order)], routing)
+    return y[torch.from_numpy(np.argsort(routing.order[order]))]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import sys
+from pathlib import Path
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
@@ -23,7 +25,17 @@ def keep_freed_memory() -> None:
 
 
 def num_cores() -> int:
-    """Return how many processor cores this process may use."""
+    """Return how many processor cores this process may use, at least 1."""
+    allowed = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        allowed = len(os.sched_getaffinity(0))
+    return max(1, min(allowed, _container_cores()))
+
+
+def _container_cores() -> int:
+    """Return the share of the processor that a container has been given, as whole cores."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        return int(quota) // int(period)
+    except (OSError, ValueError):  # no container, or "max": no limit
+        return sys.maxsize

@@ -11,6 +11,7 @@ from one_shot_tools import relative_error, shaken, some_images
 from torch.nn import functional
 
 import hardcorenas as hc
+from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.networks.blocks import InvertedResidual
 from hardcorenas.supernet.all_choices import all_choices_gradient
 from hardcorenas.supernet.paths import sample_paths
@@ -101,6 +102,15 @@ def test_weights_stay_as_they_are():
     assert all(parameter.grad is None for parameter in supernet.parameters())
     assert not some.requires_grad
     assert sum(not p.requires_grad for p in supernet.parameters()) == 1
+
+
+def test_a_model_in_training_mode_is_refused():
+    space = hc.SearchSpace.preset("gray28")
+    paths = sample_paths(space, 2, np.random.default_rng(0))
+    with pytest.raises(InvalidArgumentError, match=r"eval\(\)"):
+        all_choices_gradient(
+            shaken(space).train(), some_images(space, 2), torch.zeros(2, dtype=torch.int64), paths
+        )
 
 
 def test_a_loss_of_ones_own():

@@ -11,7 +11,7 @@ from one_shot_tools import relative_error, shaken, some_images
 from torch.nn import functional
 
 import hardcorenas as hc
-from hardcorenas.errors import InvalidArchitectureError
+from hardcorenas.errors import InvalidArchitectureError, InvalidArgumentError
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import sample_path, sample_paths
 from strategies import spaces
@@ -110,6 +110,12 @@ def test_an_architecture_of_another_space_is_refused():
     ):
         with pytest.raises(InvalidArchitectureError, match="rgb32"):
             refuse()
+
+
+def test_paths_must_be_as_many_as_images():
+    paths = sample_paths(GRAY, 4, np.random.default_rng(0))
+    with pytest.raises(InvalidArgumentError, match="3 images, got 4"):
+        shaken(GRAY)(some_images(GRAY, 3), paths)
 
 
 @settings(max_examples=25, deadline=None)

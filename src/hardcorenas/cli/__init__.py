@@ -49,7 +49,7 @@ app.command(
 app.command(
     "hardcorenas.cli.train:train",
     name="train",
-    help="Train the one-shot model of a space on your images.",
+    help="Train the one-shot model of a space on your images; see docs/training.md.",
 )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from hardcorenas.cli import USER_ERROR
 from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
-from hardcorenas.cli.progress import progress_bar
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.space import SearchSpace
 
@@ -108,19 +108,20 @@ def train(
     )
     from hardcorenas.cli.training_progress import TrainingProgress
 
+    if processes is None:
+        processes = suitable_count(job.recipe.batch_size)
     shown = TrainingProgress(job)
     try:
-        with shown, progress_bar() as reading:
-            train_one_shot(
-                job,
-                processes=processes or suitable_count(job.recipe.batch_size),
-                report=shown.report,
-                progress=reading,
-            )
+        with shown:
+            train_one_shot(job, processes=processes, report=shown.report, progress=shown.reading)
     except TrainingInterrupted as interruption:
         if is_first_process():
             print(interruption, file=sys.stderr)
         return 128 + interruption.signal_number
+    except HardcorenasError:
+        if is_first_process():
+            raise
+        return USER_ERROR  # the first process says why
     if is_first_process():
         shown.print_summary()
     return 0

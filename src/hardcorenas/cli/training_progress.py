@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from hardcorenas.train.log import Moment
     from hardcorenas.train.one_shot import Job
 
+_LINE_EVERY = 60.0  # seconds
 _PHASES = {"heaviest": "heaviest network", "paths": "all networks"}
 
 
@@ -20,7 +22,7 @@ class TrainingProgress:
     """A bar with speed and time left, and a line for every judgement of networks.
 
     Only the first process of a training reports, so only it shows anything. Where the error stream
-    is no terminal there is no bar, just the lines.
+    is no terminal there is no bar, but a line of the same facts every minute.
 
     Args:
         job: What is trained.
@@ -28,10 +30,10 @@ class TrainingProgress:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.last: Moment | None = None
+        self.begun = False
         self.judged: Moment | None = None
-        self.loss = 0.0
-        self._console = Console(stderr=True, highlight=False)
+        self.loss: float | None = None
+        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
@@ -41,9 +43,9 @@ class TrainingProgress:
             disable=not self._console.is_terminal,
         )
         self._bar = self._bars.add_task("", total=1, visible=False, facts="")
+        self._last_line = time.monotonic()
 
     def __enter__(self) -> TrainingProgress:
-        self._bars.start()
         return self
 
     def __exit__(
@@ -54,34 +56,42 @@ class TrainingProgress:
     ) -> None:
         self._bars.stop()
 
+    def reading(self, what: str, done: float, of: float) -> None:
+        """Show how far the reading of pictures is."""
+        self._show(description=what, total=of, completed=done, facts="")
+
     def report(self, moment: Moment) -> None:
         """Show where training is."""
-        if self.last is None:
-            self._console.print(self._heading())
+        if not self.begun:
+            self.begun = True
+            self._console.print(self._heading(), soft_wrap=True)
         if moment.accuracies:
             self.judged = moment
-            self._console.print(self._row(moment))
+            self._console.print(self._row(moment), soft_wrap=True)
             return
-        self.last = moment
         assert moment.loss is not None
         assert moment.images_per_second is not None
         self.loss = moment.loss
         left = (moment.steps - moment.step) * self.job.recipe.batch_size / moment.images_per_second
-        self._bars.update(
-            self._bar,
-            visible=True,
-            description=_PHASES[moment.phase],
-            total=moment.steps,
-            completed=moment.step,
-            facts=(
-                f"epoch {moment.epoch}/{moment.epochs}  loss {moment.loss:.2f}  "
-                f"{moment.images_per_second:,.0f} images/s  {_clock(left)} left"
-            ),
+        phase = _PHASES[moment.phase]
+        facts = (
+            f"epoch {moment.epoch}/{moment.epochs}  loss {moment.loss:.2f}  "
+            f"{moment.images_per_second:,.0f} images/s  {_clock(left)} left"
         )
+        self._show(description=phase, total=moment.steps, completed=moment.step, facts=facts)
+        if not self._console.is_terminal and time.monotonic() - self._last_line > _LINE_EVERY:
+            self._console.print(f"{phase}  {facts}", soft_wrap=True)
+            self._last_line = time.monotonic()
+
+    def _show(self, **facts: Any) -> None:
+        """Start the bar when there is first something to show."""
+        if not self._bars.live.is_started:
+            self._bars.start()
+        self._bars.update(self._bar, visible=True, **facts)
 
     def print_summary(self) -> None:
         """Say what has been made and what to do with it."""
-        if self.last is None:
+        if not self.begun:
             print(f"{self.job.folder}: was trained to its end before")
         if self.judged is not None:
             print(
@@ -101,11 +111,12 @@ class TrainingProgress:
 
     def _row(self, moment: Moment) -> str:
         epoch = f"{moment.epoch}/{moment.epochs}"
+        loss = "" if self.loss is None else f"{self.loss:.2f}"
         columns = [
             f"{moment.accuracies[name]:8.1%}" if name in moment.accuracies else " " * 8
             for name in ("lightest", "middle", "heaviest")
         ]
-        return f"{_PHASES[moment.phase]:16}  {epoch:>9}  {self.loss:5.2f}  {'  '.join(columns)}"
+        return f"{_PHASES[moment.phase]:16}  {epoch:>9}  {loss:>5}  {'  '.join(columns)}"
 
 
 def _clock(seconds: float) -> str:

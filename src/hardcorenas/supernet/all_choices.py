@@ -29,6 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.supernet.elastic import pointwise
 from hardcorenas.supernet.rows import rearranged
 
@@ -86,7 +87,8 @@ def all_choices_gradient(
         paths: The sampled path of each image.
         loss: From logits and labels to a mean over images.
     """
-    assert not supernet.training, "in training mode the outputs of choices depend on each other"
+    if supernet.training:  # the outputs of choices would depend on each other
+        raise InvalidArgumentError("supernet: is in training mode; call supernet.eval() first")
     like = supernet.head.classifier.weight
 
     def unknowns(count: int) -> Tensor:

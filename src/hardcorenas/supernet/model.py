@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hardcorenas.errors import InvalidArchitectureError
+from hardcorenas.errors import InvalidArchitectureError, InvalidArgumentError
 from hardcorenas.networks import layout
 from hardcorenas.networks.blocks import Head, InvertedResidual, conv_norm_act
 from hardcorenas.networks.build import Network, build, initialise_
@@ -59,6 +59,10 @@ class Supernet(nn.Module):
             paths = self.space.heaviest
         if isinstance(paths, Architecture):
             paths = Paths.of(self._own(paths), len(images))
+        if len(paths) != len(images):
+            raise InvalidArgumentError(
+                f"paths: expected one for each of {len(images)} images, got {len(paths)}"
+            )
         # Depth-wise convolutions are many times faster with a pixel's channels side by side.
         x = self.stem(images.contiguous(memory_format=torch.channels_last))
         rows = np.arange(len(images))  # which image each row of x is
@@ -72,7 +76,7 @@ class Supernet(nn.Module):
         """Return the plain network of an architecture, with a copy of its weights.
 
         Its batch norms hold the running statistics of the one-shot model, shared with other
-        networks; before it is judged, give it its own (`recalibration.recalibrate_`).
+        networks; before it is judged, it should get its own (`train.evaluate.ready_network`).
         """
         architecture = self._own(architecture)
         with torch.random.fork_rng(devices=()):  # its fresh weights are thrown away at once

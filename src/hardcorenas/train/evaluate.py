@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
 from hardcorenas.space import Architecture
+from hardcorenas.supernet.paths import sample_paths
 from hardcorenas.train.data import evaluation_batches
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from hardcorenas.train.processes import Processes
 
 CALIBRATION_IMAGES = 1024
-_BATCH_SIZE = 128
+_LARGEST_BATCH = 128
 
 
 def representatives(space: SearchSpace) -> dict[str, Architecture]:
@@ -45,12 +47,34 @@ def recalibrate_(network: nn.Module, batches: Iterable[Tensor], processes: Proce
     means = [norm.running_mean for norm in norms if norm.running_mean is not None]
     variances = [norm.running_var for norm in norms if norm.running_var is not None]
     if processes.count > 1:
-        # Of pooled images the mean square, not the variance, is the mean of the parts'.
-        for mean, variance in zip(means, variances, strict=True):
-            variance.add_(mean**2)
-        processes.average_([*means, *variances])
-        for mean, variance in zip(means, variances, strict=True):
-            variance.sub_(mean**2)
+        # The variance of all is that within the parts and that between their means.
+        own = [mean.clone() for mean in means]
+        processes.average_(means)
+        for mean, variance, mine in zip(means, variances, own, strict=True):
+            variance.add_((mine - mean) ** 2)
+        processes.average_(variances)
+
+
+@torch.no_grad()
+def refresh_statistics_(
+    supernet: Supernet, data: ImageData, processes: Processes, seed: int
+) -> None:
+    """Give a one-shot model the statistics of its weights as they are now, over random paths.
+
+    Averaged weights come with the running statistics of the weights they are averages of.
+    """
+    rng = np.random.default_rng((seed, processes.rank))
+    norms = [module for module in supernet.modules() if isinstance(module, nn.BatchNorm2d)]
+    usual = norms[0].momentum
+    supernet.train()
+    for norm in norms:
+        norm.momentum = 0.2  # the last ten batches or so count
+    for images, _ in _batches(data, data.train, processes, 4 * CALIBRATION_IMAGES):
+        supernet(images, sample_paths(supernet.space, len(images), rng))
+    for norm in norms:
+        norm.momentum = usual
+    processes.average_([buffer for buffer in supernet.buffers() if buffer.is_floating_point()])
+    supernet.eval()
 
 
 def ready_network(
@@ -103,12 +127,15 @@ def accuracy(
 def _batches(
     data: ImageData, pictures: Pictures, processes: Processes, limit: int | None
 ) -> Iterator[tuple[Tensor, Tensor]]:
+    # Batches of nearly one size: statistics are means over batches, whatever their sizes.
+    share = -(-min(len(pictures), limit or len(pictures)) // processes.count)
+    batch_size = -(-share // -(-share // _LARGEST_BATCH))
     for images, labels in evaluation_batches(
         pictures,
         mean=data.mean,
         std=data.std,
         resolution=data.resolution,
-        batch_size=_BATCH_SIZE,
+        batch_size=batch_size,
         rank=processes.rank,
         world_size=processes.count,
         limit=limit,

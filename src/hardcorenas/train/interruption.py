@@ -28,7 +28,10 @@ class TrainingInterrupted(HardcorenasError):  # noqa: N818 - nothing went wrong
 
 
 class StopSignals:
-    """While in use, SIGTERM and SIGINT are only taken note of; asking twice ends at once.
+    """While in use, SIGTERM and SIGINT are only taken note of; a second Ctrl-C ends at once.
+
+    A second SIGTERM does not: managers of jobs send it to every process and to their parents, who
+    hand it on.
 
     Attributes:
         received: Number of the signal that came, or 0.
@@ -54,6 +57,6 @@ class StopSignals:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
-        if self.received:
+        if self.received and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.received = number
+        self.received = self.received or number

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hardcorenas import artifacts
+from hardcorenas.errors import ArtifactError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,12 +62,15 @@ class TrainingLog:
         kept = [line for line in lines if _is_before(line, resumed_at, judged_again)]
         artifacts.write_text(path, "".join(f"{line}\n" for line in kept))
         self._path = path
-        self._scalars = SummaryWriter(str(tensorboard), purge_step=resumed_at + 1 if kept else None)
+        self._scalars = SummaryWriter(str(tensorboard), purge_step=resumed_at + 1)
 
     def write(self, moment: Moment) -> None:
         """Write one moment down."""
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(dataclasses.asdict(moment)) + "\n")
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(dataclasses.asdict(moment)) + "\n")
+        except OSError as error:
+            raise ArtifactError(f"{self._path}: cannot be written ({error.strerror})") from error
         for name in ("loss", "learning_rate", "images_per_second"):
             if getattr(moment, name) is not None:
                 self._scalar(f"{moment.phase}/{name}", getattr(moment, name), moment.step)

@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from hardcorenas.train.data import num_batches, training_batches
 from hardcorenas.train.data.chance import Use, draws
 from hardcorenas.train.interruption import TrainingInterrupted
-from hardcorenas.train.state import TrainingState, low_precision
+from hardcorenas.train.state import TrainingState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 STEPS_PER_MOMENT = 10
+_SOON = 10.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Phase:
         task: Gives the loss.
         epochs: How many times all training pictures are seen.
         learning_rate: At its peak.
+        one_path: Whether all pieces of a batch, in all processes, draw the same random numbers.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Phase:
     task: Task
     epochs: int
     learning_rate: float
+    one_path: bool = False
 
 
 @dataclass
@@ -110,8 +113,6 @@ def train(
         state.load_state_dict(resumed)
     shared = processes.share_gradients(model.train())
     statistics = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
-    low = low_precision(recipe, processes.device)
-    autocast = torch.autocast(processes.device.type, dtype=low, enabled=low is not None)
     losses: list[float] = []
     last_save = last_moment = time.monotonic()
 
@@ -133,16 +134,16 @@ def train(
             flip=recipe.flip,
             workers=_num_workers(processes),
         ):
-            rng = _seed_step(seed, phase.number, state.step, processes)
             learning_rate = state.learning_rate
 
             # Gradients: of the pieces of a batch one after the other, met in the last.
             state.optimizer.zero_grad()
             loss = 0.0
-            for piece, piece_labels, is_last in _pieces(images, labels, recipe, processes):
-                with _meeting_if(shared, is_last), autocast:
-                    part = phase.task.loss(shared, piece, piece_labels, rng)
-                part = part * (len(piece) / len(images))
+            for place, is_last, some, their_labels in _pieces(images, labels, recipe, processes):
+                rng = _seed_piece(seed, phase, state.step, place)
+                with _meeting_if(shared, is_last), state.autocast:
+                    part = phase.task.loss(shared, some, their_labels, rng)
+                part = part * (len(some) / len(images))
                 state.scaler.scale(part).backward()  # type: ignore[no-untyped-call]
                 loss += float(part.detach())
             total, asked = processes.sum(loss, signals.received > 0)
@@ -168,32 +169,53 @@ def train(
                 callbacks.progress(state.step, mean, learning_rate, now - last_moment)
                 losses, last_moment = [], now
             due = now - last_save > callbacks.seconds_between_saves
+            # A stop during the judgement after an epoch should cost little.
+            due |= state.step % steps_per_epoch == 0 and now - last_save > _SOON
             if processes.is_first and (due or asked):
                 callbacks.save(state.state_dict())
                 last_save = time.monotonic()
             if asked:
                 raise TrainingInterrupted(signals.received or signal.SIGTERM, state.step)
-        callbacks.epoch_done(state.averaged.module, state.step)
-        last_moment = time.monotonic()
+        before = time.monotonic()
+        _finish_epoch(state, callbacks, processes)
+        last_moment += time.monotonic() - before  # judging is not training
     averaged: nn.Module = state.averaged.module
     return averaged
 
 
-def _seed_step(seed: int, phase: int, step: int, processes: Processes) -> np.random.Generator:
-    """Seed all randomness of a step, torch's included; return a generator for the paths."""
-    bits = int(draws(Use.STEP, seed, phase, processes.rank, indices=np.array([step]))[0])
+def _finish_epoch(state: TrainingState, callbacks: Callbacks, processes: Processes) -> None:
+    """Show the averaged model; if that is the moment to stop, save first."""
+    try:
+        callbacks.epoch_done(state.averaged.module, state.step)
+    except TrainingInterrupted:
+        if processes.is_first:
+            callbacks.save(state.state_dict())
+        raise
+
+
+def _seed_piece(seed: int, phase: Phase, step: int, piece: int) -> np.random.Generator:
+    """Seed all randomness of a piece of a batch, torch's too; return a generator for its paths."""
+    key = (seed, phase.number, 0 if phase.one_path else piece)
+    bits = int(draws(Use.STEP, *key, indices=np.array([step]))[0])
     torch.manual_seed(bits & (2**63 - 1))
     return np.random.default_rng(bits)
 
 
 def _pieces(
     images: Tensor, labels: Tensor, recipe: Recipe, processes: Processes
-) -> Iterator[tuple[Tensor, Tensor, bool]]:
-    """Cut a batch into pieces and bring them to where they are needed; the last one is marked."""
-    pairs = list(zip(images.chunk(recipe.accumulate), labels.chunk(recipe.accumulate), strict=True))
+) -> Iterator[tuple[int, bool, Tensor, Tensor]]:
+    """Cut this process's part of a batch and bring the pieces to where they are needed.
+
+    Yields:
+        The number of the piece in the whole batch, whether it is the last of this process, images
+        and labels.
+    """
+    count = recipe.accumulate
+    pairs = zip(images.tensor_split(count), labels.tensor_split(count), strict=True)
     for number, (some, their_labels) in enumerate(pairs):
-        is_last = number == len(pairs) - 1
-        yield some.to(processes.device), their_labels.to(processes.device), is_last
+        place = processes.rank * count + number
+        device = processes.device
+        yield place, number == count - 1, some.to(device), their_labels.to(device)
 
 
 def _meeting_if(model: nn.Module, is_last: bool) -> AbstractContextManager[None]:

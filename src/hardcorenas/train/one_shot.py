@@ -6,10 +6,13 @@ through all networks, which gives w*. Both are written into the run's folder.
 
 from __future__ import annotations
 
+import math
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,6 +20,7 @@ import torch
 from hardcorenas.errors import (
     ArtifactError,
     DataError,
+    HardcorenasError,
     InvalidArgumentError,
     InvalidSpaceError,
 )
@@ -25,17 +29,20 @@ from hardcorenas.space import SearchSpace
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import sample_path, sample_paths
 from hardcorenas.train.data import ImageData, load_data, num_batches
-from hardcorenas.train.evaluate import ready_network, representatives, score
-from hardcorenas.train.interruption import StopSignals
+from hardcorenas.train.evaluate import (
+    ready_network,
+    refresh_statistics_,
+    representatives,
+    score,
+)
+from hardcorenas.train.interruption import StopSignals, TrainingInterrupted
 from hardcorenas.train.log import Moment, TrainingLog
 from hardcorenas.train.loop import STEPS_PER_MOMENT, Callbacks, Phase, train
-from hardcorenas.train.processes import Processes, run_together, started_by_torchrun
+from hardcorenas.train.processes import Processes, count_of_torchrun, run_together
 from hardcorenas.train.run_folder import RunFolder
 from hardcorenas.train.tasks import Supervised
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from torch import nn
 
     from hardcorenas.train.recipe import Recipe
@@ -90,20 +97,34 @@ def train_one_shot(
         report: Told where training is, every few steps.
         progress: Told how far the reading of pictures is.
     """
-    if processes < 1 or job.recipe.batch_size % processes:
+    _check_shares(job.recipe, count_of_torchrun() or processes)
+    if not 0 <= job.seconds_between_saves < math.inf:
         raise InvalidArgumentError(
-            f"processes: expected a number that divides the batch of {job.recipe.batch_size}, "
-            f"got {processes}"
+            f"seconds_between_saves: expected 0 or more, got {job.seconds_between_saves}"
         )
     data, folder = None, RunFolder(job.folder)
     try:
-        if not started_by_torchrun():  # mistakes are told before anything is started
+        if not count_of_torchrun():  # mistakes are told before anything is started
             data = _claim(folder, job, progress)
         first = {"data": data, "report": report}
         result: Supernet = run_together(processes, _train_both_phases, job, first_only=first)
     finally:
         folder.release()
     return result
+
+
+def _check_shares(recipe: Recipe, processes: int) -> None:
+    """Require that a batch can be shared out, and pieces of at least two images."""
+    if processes < 1 or recipe.batch_size % processes:
+        raise InvalidArgumentError(
+            f"processes: expected a number that divides the batch of {recipe.batch_size}, "
+            f"got {processes}"
+        )
+    if recipe.batch_size < 2 * processes * recipe.accumulate:
+        raise InvalidArgumentError(
+            f"batch_size: {recipe.batch_size} images are fewer than two for each of "
+            f"{recipe.accumulate} pieces in {processes} processes"
+        )
 
 
 def load_one_shot(folder: Path) -> Supernet:
@@ -130,9 +151,13 @@ def _train_both_phases(
 ) -> Supernet:
     """Do one process's share."""
     folder = RunFolder(job.folder)
+    error: HardcorenasError | None = None
     if data is None and processes.is_first:
-        data = _claim(folder, job, None)
-    processes.wait()  # the first one has decoded the pictures for all
+        try:
+            data = _claim(folder, job, None)
+        except HardcorenasError as mistake:
+            error = mistake
+    processes.go_on_unless(error)  # the first one has decoded the pictures for all
     data = data or _load(job, None)
     run = _Run(job, data, processes, folder, report)
     try:
@@ -161,13 +186,19 @@ class _Run:
         self.steps_per_epoch = num_batches(len(data.train), job.recipe.batch_size)
         epochs = job.recipe.heaviest_epochs + job.recipe.paths_epochs
         self.steps = epochs * self.steps_per_epoch
-        self.saved = folder.load_checkpoint(processes.device) or {
+        fresh: Json = {
             "phase": HEAVIEST,
             "seconds": 0.0,
             "steps_before": 0,
             "start": None,
             "loop": None,
         }
+        self.saved = folder.load_checkpoint(processes.device) or fresh
+        if self.saved.keys() != fresh.keys():
+            raise ArtifactError(
+                f"{folder.checkpoint}: is no checkpoint of this release; "
+                f"remove it to start this run from the beginning"
+            )
         self.started = time.monotonic() - self.saved["seconds"]
         self.log: TrainingLog | None = None
         if processes.is_first:
@@ -188,6 +219,7 @@ class _Run:
             supernet.load_state_dict(self.saved["start"])
             supernet.spread_heaviest_()
             averaged = self._phase(supernet, PATHS, 1, signals)
+            refresh_statistics_(averaged, self.data, self.processes, self.seed)
             if self.processes.is_first:
                 self.folder.save_weights("supernet", averaged.state_dict())
             self._save(FINISHED, start=None, loop=None, steps_before=self.steps)
@@ -209,12 +241,13 @@ class _Run:
             task = replace(task, sample_paths=partial(sampler, self.space))
             if recipe.distillation:
                 task = replace(task, teacher=self._teacher(), distillation=recipe.distillation)
-        phase = Phase(name, number, task, epochs, rate)
+        one_path = name == PATHS and recipe.paths == "single"
+        phase = Phase(name, number, task, epochs, rate, one_path)
         start, resumed = self.saved["start"], self.saved["loop"]
         callbacks = Callbacks(
             save=lambda loop: self._save(name, start=start, loop=loop),
             progress=partial(self._tell, phase),
-            epoch_done=partial(self._judge, phase),
+            epoch_done=partial(self._judge, phase, signals),
             seconds_between_saves=self.seconds_between_saves,
         )
         averaged = train(
@@ -275,7 +308,7 @@ class _Run:
         speed = self.recipe.batch_size * STEPS_PER_MOMENT / seconds
         self._note(phase, step, loss=loss, learning_rate=learning_rate, images_per_second=speed)
 
-    def _judge(self, phase: Phase, supernet: nn.Module, step: int) -> None:
+    def _judge(self, phase: Phase, signals: StopSignals, supernet: nn.Module, step: int) -> None:
         """Score a few networks, a few times in a phase."""
         due = {-(-n * phase.epochs // EVALUATIONS) for n in range(1, EVALUATIONS + 1)}
         if step // self.steps_per_epoch not in due:
@@ -284,10 +317,13 @@ class _Run:
         networks = representatives(self.space)
         if phase.name == HEAVIEST:
             networks = {HEAVIEST: networks[HEAVIEST]}
-        accuracies = {
-            name: score(supernet, network, self.data, self.processes, _EVALUATION_IMAGES)
-            for name, network in networks.items()
-        }
+        accuracies = {}
+        for name, network in networks.items():
+            accuracies[name] = score(
+                supernet, network, self.data, self.processes, _EVALUATION_IMAGES
+            )
+            if any(self.processes.sum(signals.received)):
+                raise TrainingInterrupted(signals.received or signal.SIGTERM, step)
         self._note(phase, step, accuracies=accuracies)
 
     def _note(self, phase: Phase, step: int, **facts: Any) -> None:
@@ -309,6 +345,11 @@ class _Run:
 
 def _claim(folder: RunFolder, job: Job, progress: Progress | None) -> ImageData:
     """Return the pictures of a job whose folder is this process's from now on."""
+    if job.folder.resolve().is_relative_to(Path(job.data).resolve()):
+        raise InvalidArgumentError(
+            f"{job.folder}: is inside {job.data} and would be taken for a class; "
+            f"give another --folder"
+        )
     folder.check(_known(job), resume=job.resume)  # before pictures are stored in it
     data = _load(job, progress)
     folder.claim(_identity(job, data))

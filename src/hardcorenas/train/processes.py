@@ -11,9 +11,10 @@ import os
 import platform
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from torch.multiprocessing.spawn import ProcessContext
 
 FEWEST_IMAGES = 32  # a process: fewer would be groups of one or two
-_PATIENCE = timedelta(minutes=30)  # until a process that does not answer is given up
-_STARTED = "started"
+# A process that has ended is noticed at once; one that reads a large folder is waited for.
+_PATIENCE = timedelta(hours=12)
+_PATIENCE_TO_MEET = timedelta(seconds=30)  # until the first process, which is there, is found
+_STARTED, _ERROR = "started", "error"
 _OTHER_ENDED = (
     "another process of this training has ended, perhaps for want of memory; "
     "give the same command with --resume, or with --processes 1"
@@ -89,6 +92,16 @@ class Processes:
             model, find_unused_parameters=True, forward_sync_buffers=False
         )
 
+    def go_on_unless(self, error: HardcorenasError | None) -> None:
+        """Raise the first process's error in all of them, or go on together."""
+        if self.count > 1:
+            message = [str(error) if error is not None else ""]
+            dist.broadcast_object_list(message, src=0)
+            if message[0] and error is None:
+                raise HardcorenasError(message[0])
+        if error is not None:
+            raise error
+
     def wait(self) -> None:
         """Wait for all others to come here."""
         if self.count > 1:
@@ -98,14 +111,14 @@ class Processes:
         return self.device if dist.get_backend() == "nccl" else torch.device("cpu")
 
 
-def started_by_torchrun() -> bool:
-    """Return whether ``torchrun`` has started this process."""
-    return "TORCHELASTIC_RUN_ID" in os.environ or {"RANK", "WORLD_SIZE"} <= set(os.environ)
+def count_of_torchrun() -> int:
+    """Return how many processes ``torchrun`` has started, or 0 if it has not."""
+    return int(os.environ.get("WORLD_SIZE", "0")) if "RANK" in os.environ else 0
 
 
 def is_first_process() -> bool:
     """Return whether this process writes and speaks, before it has met the others."""
-    return not started_by_torchrun() or os.environ["RANK"] == "0"
+    return not count_of_torchrun() or os.environ["RANK"] == "0"
 
 
 def suitable_count(batch_size: int) -> int:
@@ -138,9 +151,9 @@ def run_together(
         first_only: Handed by name to the first alone.
     """
     options = first_only or {}
-    if started_by_torchrun():  # which also decides on threads
+    if count_of_torchrun():  # which also decides on threads
         keep_freed_memory()
-        with _group(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), None) as processes:
+        with _group(int(os.environ["RANK"]), count_of_torchrun(), None) as processes:
             return work(processes, *arguments, **(options if processes.is_first else {}))
     before = torch.get_num_threads()
     _use_processor(threads=max(1, num_cores() // count))
@@ -170,7 +183,7 @@ def _run_with_others(
     except RuntimeError as error:
         if "Connection" not in str(error) and "gloo" not in str(error).lower():
             raise
-        raise HardcorenasError(_OTHER_ENDED) from error
+        raise HardcorenasError(_why_another_ended(others, store)) from error
     finally:
         for other in others.processes:
             other.join(timeout=10)
@@ -181,15 +194,33 @@ def _run_with_others(
 def _one_of_the_others(
     index: int, count: int, port: int, work: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> None:
+    first = parent_process()
+    if first is not None and not first.is_alive():  # there is nobody left to work with
+        os._exit(1)
     _use_processor(threads=max(1, num_cores() // count))
-    store = TCPStore("127.0.0.1", port, count, is_master=False)
-    store.add(_STARTED, 1)
+    store = None
     try:
+        store = TCPStore("127.0.0.1", port, count, is_master=False, timeout=_PATIENCE_TO_MEET)
+        store.set_timeout(_PATIENCE)
+        store.add(_STARTED, 1)
         with _group(index + 1, count, store) as processes:
             work(processes, *arguments)
-    except (HardcorenasError, RuntimeError, KeyboardInterrupt):
-        # The first process meets the same error, or has ended: it is the one that speaks.
+    except BaseException as error:
+        # The first process is the one that speaks. It meets the same error, or is told of it, or
+        # has ended.
+        with suppress(RuntimeError):
+            if store is not None and not isinstance(error, KeyboardInterrupt):
+                store.set(_ERROR, f"{type(error).__name__}: {error}")
         os._exit(1)
+
+
+def _why_another_ended(others: ProcessContext, store: TCPStore) -> str:
+    """Return what another process has said before it ended, or a guess."""
+    for other in others.processes:
+        other.join(timeout=5)
+    if store.check([_ERROR]):
+        return f"another process of this training has ended: {store.get(_ERROR).decode()}"
+    return _OTHER_ENDED
 
 
 def _wait_until_started(others: ProcessContext, store: TCPStore) -> None:

@@ -70,10 +70,11 @@ class Recipe:
     paths: PathsPerBatch = "multi"
 
     def __post_init__(self) -> None:
-        for name, least in (("heaviest_epochs", 0), ("paths_epochs", 0), ("accumulate", 1)):
+        wholes = {"heaviest_epochs": 0, "paths_epochs": 0, "accumulate": 1, "batch_size": 2}
+        for name, least in wholes.items():
             _require(self, name, isinstance(getattr(self, name), int), "a whole number")
             _require(self, name, getattr(self, name) >= least, f"at least {least}")
-        _require(self, "batch_size", 2 <= self.batch_size <= 2**20, "from 2 to 1,048,576")
+        _require(self, "batch_size", self.batch_size <= 2**20, "at most 1,048,576")
         _require(self, "accumulate", self.accumulate <= self.batch_size // 2, "fewer pieces")
         for name in ("learning_rate", "paths_learning_rate"):
             _require(self, name, 0 < getattr(self, name) < 100, "above 0 and below 100")
@@ -82,6 +83,8 @@ class Recipe:
         for name in ("warmup_epochs", "weight_decay", "mixup", "clip_norm"):
             _require(self, name, 0 <= getattr(self, name) < math.inf, "0 or more")
         _require(self, "distillation", 0 <= self.distillation <= 1, "from 0 to 1")
+        taught = self.heaviest_epochs > 0 or not self.distillation
+        _require(self, "distillation", taught, "0 when the heaviest network is not trained")
         for name, allowed in (
             ("augmentation", Augmentation),
             ("precision", Precision),

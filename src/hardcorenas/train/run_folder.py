@@ -143,7 +143,7 @@ class RunFolder:
     def _require_same(self, identity: Json) -> None:
         there = self.read_description()
         for field, value in identity.items():
-            if there.get(field) != value:
+            if field != "source" and there.get(field) != value:  # a folder may have moved
                 name, given, found = _first_difference(field, value, there.get(field))
                 raise HardcorenasError(
                     f"{self.path}: is the run of another {field}: {name} is {shown(found)} there "
@@ -154,11 +154,20 @@ class RunFolder:
         """Hold the folder until it is released or this process ends, however it ends."""
         self._held = filelock.FileLock(self.path / ".lock")
         try:
+            self.path.mkdir(parents=True, exist_ok=True)
             self._held.acquire(timeout=0)
-        except filelock.Timeout:
-            raise HardcorenasError(
-                f"{self.path}: another process is training here; wait for it, or end it"
-            ) from None
+        except OSError as error:
+            if isinstance(error, filelock.Timeout):
+                raise self._in_use() from None
+            raise ArtifactError(f"{self.path}: cannot be written ({error.strerror})") from error
+        for pattern in (".checkpoint.pt.*", "data/.*"):  # left by writers that were killed
+            for left in self.path.glob(pattern):
+                left.unlink()
+
+    def _in_use(self) -> HardcorenasError:
+        return HardcorenasError(
+            f"{self.path}: another process is training here; wait for it, or end it"
+        )
 
 
 def _first_difference(name: str, given: object, found: object) -> tuple[str, object, object]:

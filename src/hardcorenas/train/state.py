@@ -33,6 +33,7 @@ class TrainingState:
         averaged: The moving average of its weights.
         optimizer: SGD with Nesterov's momentum.
         schedule: A warm-up and half a cosine.
+        autocast: Lowers the precision of activations, if that is wanted.
         scaler: Keeps gradients of float16 in range; does nothing otherwise.
         watch: Follows the loss.
         step: Steps done.
@@ -70,6 +71,7 @@ class TrainingState:
         )
         self.schedule = LambdaLR(self.optimizer, _warm_cosine(num_steps, warmup_steps))
         low = low_precision(recipe, device)
+        self.autocast = torch.autocast(device.type, dtype=low, enabled=low is not None)
         self.scaler = torch.amp.GradScaler(device.type, enabled=low is torch.float16)
         self.watch = Watch(num_classes)
         self.step = 0

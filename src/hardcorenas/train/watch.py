@@ -27,7 +27,7 @@ class Watch:
     """
 
     num_classes: int
-    smoothed: float = math.nan
+    smoothed: float = 0.0
     best: float = math.inf
     seen: int = 0
 
@@ -40,13 +40,13 @@ class Watch:
         """
         advice = (
             f"the last checkpoint is kept; start anew in another --folder with a lower "
-            f"--learning-rate (it was {learning_rate:.3g}), a longer warm-up or --clip-norm 1"
+            f"--learning-rate (it was {learning_rate:.3g}), or --clip-norm 1"
         )
         if not math.isfinite(loss):
             raise TrainingError(f"the loss is {loss} at step {step}; {advice}")
         self.seen += 1
-        first = math.isnan(self.smoothed)
-        self.smoothed = loss if first else _MEMORY * self.smoothed + (1 - _MEMORY) * loss
+        share = max(1 - _MEMORY, 1 / self.seen)  # at first a plain mean: the start may be wild
+        self.smoothed += share * (loss - self.smoothed)
         if self.seen < _PATIENCE:
             return
         self.best = min(self.best, self.smoothed)

@@ -163,6 +163,8 @@ def _classes(root: Path) -> tuple[str, ...]:
         raise DataError(f"{root}: has only one class, {names[0]!r}; at least 2 are needed")
     seen: dict[str, str] = {}
     for name in names:
+        if not name.isprintable():  # bytes that are no text are not, either
+            raise DataError(f"{root}: the class folder {name!a} has no printable name; rename it")
         other = seen.setdefault(name.casefold(), name)
         if other != name:
             raise DataError(

@@ -12,13 +12,15 @@ import numpy as np
 from hardcorenas.errors import DataError, InvalidArgumentError, shown
 from hardcorenas.train.data.decoding import MODES, Progress
 from hardcorenas.train.data.folder import digest, scan
-from hardcorenas.train.data.named import SETS, NamedSet, converted
+from hardcorenas.train.data.named import SETS, NamedSet, ResizedPictures, converted
 from hardcorenas.train.data.pictures import ArrayPictures, Pictures
 from hardcorenas.train.data.split import stratified_split
-from hardcorenas.train.data.storing import open_pictures, stored_side
+from hardcorenas.train.data.storing import LARGEST_IN_MEMORY_BYTES, open_pictures, stored_side
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 DEFAULT_HELDOUT_SHARE = 0.2
 _LARGEST_RESOLUTION = 4096
@@ -106,25 +108,38 @@ def _load_named(
     known: NamedSet, resolution: int, channels: int, seed: int, share: float
 ) -> ImageData:
     arrays = known.read()
-    train = converted(arrays.train, channels=channels, side=resolution)
-    test = converted(arrays.test, channels=channels, side=resolution)
     stay, held = stratified_split(arrays.train_labels, known.classes, seed=seed, share=share)
-    pictures = ArrayPictures(train, arrays.train_labels)
+    train, test = (
+        _shown_at(array, labels, channels, resolution)
+        for array, labels in (
+            (arrays.train, arrays.train_labels),
+            (arrays.test, arrays.test_labels),
+        )
+    )
     return _image_data(
         name=known.name,
         classes=known.classes,
-        train=pictures.select(stay),
-        heldout=pictures.select(held),
-        test=ArrayPictures(test, arrays.test_labels),
+        train=train.select(stay),
+        heldout=train.select(held),
+        test=test,
         split={"by": "seed", "seed": seed, "share": share, "heldout": held.tolist()},
         resolution=resolution,
         fingerprint=digest(
             [
-                str(train.shape).encode(),
-                *(a.data for a in (train, arrays.train_labels, test, arrays.test_labels)),
+                f"{channels} {resolution}".encode(),
+                *(np.ascontiguousarray(array).data for array in vars(arrays).values()),
             ]
         ),
     )
+
+
+def _shown_at(
+    array: NDArray[np.uint8], labels: NDArray[np.int64], channels: int, side: int
+) -> Pictures:
+    """Return a set's pictures at another size: at once where they are few, else as needed."""
+    if len(array) * channels * side**2 <= LARGEST_IN_MEMORY_BYTES:
+        return ArrayPictures(converted(array, channels=channels, side=side), labels)
+    return ResizedPictures(ArrayPictures(array, labels), channels=channels, side=side)
 
 
 def _load_folder(

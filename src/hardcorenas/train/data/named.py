@@ -19,6 +19,7 @@ import torch
 
 from hardcorenas.artifacts import write_bytes
 from hardcorenas.errors import DataError
+from hardcorenas.train.data.pictures import Indices, Pictures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,3 +156,25 @@ def converted(pictures: NDArray[np.uint8], *, channels: int, side: int) -> NDArr
         ]
         pictures = np.concatenate(resized)
     return pictures if pictures.shape[1] == channels else np.repeat(pictures, channels, axis=1)
+
+
+class ResizedPictures(Pictures):
+    """Small pictures shown larger, converted each time they are asked for.
+
+    A whole data set at several times its own size would fill the memory of every process.
+    """
+
+    def __init__(self, own: Pictures, *, channels: int, side: int) -> None:
+        """Take pictures of another size or number of channels."""
+        self._own = own
+        self.labels = own.labels
+        self.channels = channels
+        self.side = side
+
+    def read(self, indices: Indices) -> NDArray[np.uint8]:
+        """Return pictures, converted together."""
+        return converted(self._own.read(indices), channels=self.channels, side=self.side)
+
+    def select(self, indices: Indices) -> ResizedPictures:
+        """Return some of the pictures."""
+        return ResizedPictures(self._own.select(indices), channels=self.channels, side=self.side)
