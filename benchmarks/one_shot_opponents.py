@@ -15,55 +15,102 @@ from torch.nn import functional
 from hardcorenas.supernet.elastic import pointwise
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hardcorenas.supernet.elastic import ElasticBlock
     from hardcorenas.supernet.model import Supernet
     from hardcorenas.supernet.paths import Paths
 
+    Pick = Callable[[list[Tensor], Tensor], Tensor]
 
-def masked_forward(supernet: Supernet, images: Tensor, paths: Paths) -> Tensor:
+
+def masked_forward(supernet: Supernet, images: Tensor, paths: Paths, pick: Pick) -> Tensor:
     """Every image through all blocks, all kernels and the largest width; then masks.
 
-    This is the pattern of the paper's appendix, with as few passes over wide tensors as it allows:
-    the expansion is computed once, the kernels are told apart by one selection, and the mask of the
-    width is multiplied into the weights of squeeze-and-excitation, which are applied anyway.
+    This is the pattern of the paper's appendix, with few passes over wide tensors: the expansion is
+    computed once, and the mask of the width is multiplied into the weights of
+    squeeze-and-excitation, which are applied anyway.
+
+    Args:
+        supernet: The one-shot model.
+        images: N×C×H×W.
+        paths: One path for each image.
+        pick: How one of several results is picked for each image: `by_masks`, as in the appendix,
+            or `by_selection`, which is faster.
     """
     x = supernet.stem(images.contiguous(memory_format=torch.channels_last))
     for number, (depths, choices) in enumerate(zip(paths.depths, paths.choices, strict=True)):
-        depth = torch.from_numpy(depths)[:, None, None, None]
-        leaving = None
+        ends = []
         for position, chosen in enumerate(choices):
-            x = _masked_block(supernet.block(number, position), x, torch.from_numpy(chosen))
-            leaving = x if leaving is None else torch.where(depth == position + 1, x, leaving)
-        x = leaving
+            x = _masked_block(supernet.block(number, position), x, torch.from_numpy(chosen), pick)
+            ends.append(x)
+        x = pick(ends, torch.from_numpy(depths) - 1)
     return supernet.head(x)
 
 
-def _masked_block(block: ElasticBlock, x: Tensor, chosen: Tensor) -> Tensor:
+def by_masks(results: list[Tensor], numbers: Tensor) -> Tensor:
+    """Pick by the sum of results times masks."""
+    masks = [(numbers == n).float()[:, None, None, None] for n in range(len(results))]
+    return sum(mask * result for mask, result in zip(masks, results, strict=True))
+
+
+def by_selection(results: list[Tensor], numbers: Tensor) -> Tensor:
+    """Pick without arithmetic."""
+    numbers = numbers[:, None, None, None]
+    picked = results[0]
+    for n, result in enumerate(results[1:], 1):
+        picked = torch.where(numbers == n, result, picked)
+    return picked
+
+
+def _masked_block(block: ElasticBlock, x: Tensor, chosen: Tensor, pick: Pick) -> Tensor:
     shapes, router = block.shapes, block.router
     widths = torch.tensor([shape.expanded for shape in shapes])[chosen]
     squeezed = torch.tensor([shape.squeezed for shape in shapes])[chosen]
-    kernels = torch.from_numpy(router.kernels)[chosen][:, None, None, None]
-    outputs = torch.from_numpy(router.outputs)[chosen][:, None, None, None]
+    kernels = torch.from_numpy(router.kernels)[chosen]
+    outputs = torch.from_numpy(router.outputs)[chosen]
     wide = block.act(block.expand_norm(pointwise(x, block.expand.weight)))
-    z = None
-    for number, (conv, norm) in enumerate(block.kernels):
-        one = block.act(norm(conv(wide)))
-        z = one if z is None else torch.where(kernels == number, one, z)
+    z = pick([block.act(norm(conv(wide))) for conv, norm in block.kernels], kernels)
     weights = (torch.arange(z.shape[1]) < widths[:, None]).float()
     if block.se is not None:
         weights = weights * block.se.weights_of(z.mean((2, 3)) * weights, squeezed)
     y = pointwise(z * weights[:, :, None, None], block.project.weight)
-    normed = None
-    for number, norm in enumerate(block.output_norms):
-        one = norm(y)
-        normed = one if normed is None else torch.where(outputs == number, one, normed)
+    normed = pick([norm(y) for norm in block.output_norms], outputs)
     return x + normed if block.has_shortcut else normed
+
+
+def twelve_full_passes_gradient(
+    supernet: Supernet, images: Tensor, labels: Tensor, paths: Paths
+) -> list[Tensor]:
+    """The gradient for all choices and depths by autograd: Σ_c α_c O_c(x), every O_c run by itself.
+
+    Each choice runs at its own width on all images, forward and back.
+    """
+    with torch.no_grad():
+        x = supernet.stem(images.contiguous(memory_format=torch.channels_last))
+    unknowns = []
+    for number, (depths, choices) in enumerate(zip(paths.depths, paths.choices, strict=True)):
+        ends = []
+        for position, chosen in enumerate(choices):
+            block = supernet.block(number, position)
+            outputs = [_one_choice(block, x, choice) for choice in range(len(block.shapes))]
+            x = _mixed(outputs, torch.from_numpy(chosen), unknowns)
+            ends.append(x)
+        x = _mixed(ends, torch.from_numpy(depths) - 1, unknowns)
+    functional.cross_entropy(supernet.head(x), labels).backward()
+    return [unknown.grad.sum(0) for unknown in unknowns if unknown.grad is not None]
+
+
+def _mixed(outputs: list[Tensor], sampled: Tensor, unknowns: list[Tensor]) -> Tensor:
+    weights = functional.one_hot(sampled, len(outputs)).to(outputs[0]).requires_grad_()
+    unknowns.append(weights)
+    return sum(weights[:, n, None, None, None] * output for n, output in enumerate(outputs))
 
 
 def twelve_passes_gradient(
     supernet: Supernet, images: Tensor, labels: Tensor, paths: Paths
 ) -> list[Tensor]:
-    """The gradient for all choices and depths with every choice of every block run by itself.
+    """The same with as little as running every choice by itself allows.
 
     Every choice runs on all images that are still in the stage, at its own width: for the images
     that sampled it with gradients, for the others without. So there are twelve passes forward and

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -220,6 +222,29 @@ def test_the_default_folder_is_named_after_space_and_data(train, place, monkeypa
     once = "--heaviest-epochs 0 --paths-epochs 0"
     assert train(once, data="sides/") == 0
     assert load_one_shot(place / "runs" / "tiny-sides")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_stop(train, capsys, monkeypatch, number):
+    real, calls = Supervised.loss, []
+
+    def asking(self, *arguments):
+        calls.append(1)
+        if len(calls) == 5:
+            os.kill(os.getpid(), number)
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Supervised, "loss", asking)
+    assert train() == 128 + number
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines()[-1] == (
+        f"stopped by {number.name} after step 5, all saved; "
+        f"give the same command with --resume to go on"
+    )
+    assert train("--resume") == 0
+    assert len(calls) == 12
+    assert load_one_shot(Path("runs/tiny-sides"))
 
 
 def test_a_run_is_not_kept_among_the_pictures(refused, tmp_path, monkeypatch):

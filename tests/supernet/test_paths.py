@@ -54,6 +54,15 @@ def test_within_a_batch_choices_are_dealt_evenly():
             assert len({stage.choices[c].expansion for c in running}) == EXPANSIONS_AT_ONCE
 
 
+def test_few_images_share_one_expansion():
+    paths = sample_paths(MOBILE, 24, np.random.default_rng(6))
+    for stage, depth, blocks in zip(MOBILE.stages, paths.depths, paths.choices, strict=True):
+        for position, chosen in enumerate(blocks):
+            running = chosen[depth > position]
+            assert len({stage.choices[c].expansion for c in running}) == 1
+            assert len({stage.choices[c].kernel_size for c in running}) == 2
+
+
 def test_paths_are_different_for_each_image():
     paths = sample_paths(MOBILE, 128, np.random.default_rng(3))
     assert len({paths.architecture(MOBILE, n) for n in range(128)}) == 128

@@ -286,6 +286,21 @@ def test_a_rate_far_too_high_ends_with_advice(pictures, tmp_path):
     assert not RunFolder(tmp_path / "run").weights("heaviest").exists()
 
 
+def test_no_two_phases_or_seeds_see_the_same_order():
+    orders = []
+
+    class Looking:
+        def loss(self, model, images, labels, rng):
+            orders[-1].extend(labels.tolist())
+            return model(images)
+
+    for seed in range(3):
+        for number in range(2):
+            orders.append([])
+            train_quietly(OneNumber(), Looking(), PLAIN, seed=seed, number=number)
+    assert len({tuple(order) for order in orders}) == 6
+
+
 def test_the_numbers_of_a_step_do_not_depend_on_the_steps_before():
     drawn, saved = [], []
 

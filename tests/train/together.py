@@ -51,7 +51,7 @@ def train_quietly(model, task, recipe, *, epochs=1, processes=ALONE, data=None, 
     told = {"save": lambda state: None, "progress": lambda *facts: None}
     told["epoch_done"] = lambda model, step: None
     callbacks = Callbacks(**{**told, **options.pop("callbacks", {})})
-    phase = Phase("heaviest", 0, task, epochs, options.pop("learning_rate", 0.1))
+    phase = Phase("heaviest", options.pop("number", 0), task, epochs, learning_rate=0.1)
     common = {"seed": 0, "processes": processes, "callbacks": callbacks, "signals": StopSignals()}
     return train(model, phase, data or image_data(), recipe, **{**common, **options})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -75,6 +76,9 @@ def train(
         save_seconds: Time between checkpoints; the work that a sudden end may cost.
         paths: multi, or single for one path a batch.
     """
+    # In all processes, before torch is there: no advice on weights that a batch has not used.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+
     from hardcorenas.train.interruption import TrainingInterrupted
     from hardcorenas.train.one_shot import Job, train_one_shot
     from hardcorenas.train.processes import is_first_process, suitable_count

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Indices = NDArray[np.int64]
 
 EXPANSIONS_AT_ONCE = 2
+FEWEST_IMAGES = 8  # of one expansion and kernel
 
 
 @dataclass(frozen=True)
@@ -84,9 +85,9 @@ def sample_paths(space: SearchSpace, num_images: int, rng: np.random.Generator) 
     """Draw a path of its own for every image.
 
     For each image every depth of a stage and every choice of a block is equally likely. Across
-    images they are dealt like cards: a block picks two of its expansions for the batch, and all
-    choices with these come up equally often, give or take one, in random order. So groups of images
-    that are computed together are few and large, no choice leaves its statistics to one or two
+    images they are dealt like cards: a block picks two of its expansions for the batch (one where
+    few images are left), and all choices with these come up equally often, give or take one, in
+    random order. So groups of images that are computed together are few and large, no choice leaves its statistics to one or two
     images, and the sizes of groups hardly change from batch to batch, for which libraries of
     convolutions are grateful.
     """
@@ -98,10 +99,11 @@ def sample_paths(space: SearchSpace, num_images: int, rng: np.random.Generator) 
     for stage, depth in zip(space.stages, depths, strict=True):
         blocks = tuple(np.zeros(num_images, dtype=np.int64) for _ in range(stage.max_depth))
         for position, block in enumerate(blocks):
-            count = min(EXPANSIONS_AT_ONCE, len(stage.expansions))
+            running = np.flatnonzero(depth > position)
+            enough_for = len(running) // (FEWEST_IMAGES * len(stage.kernel_sizes))
+            count = max(1, min(EXPANSIONS_AT_ONCE, len(stage.expansions), enough_for))
             picked = rng.choice(len(stage.expansions), size=count, replace=False)
             deck = _evenly_ordered(stage, tuple(sorted(picked.tolist())))
-            running = np.flatnonzero(depth > position)
             block[running] = _dealt(deck, len(running), rng)
         choices.append(blocks)
     return Paths(depths, tuple(choices))

@@ -151,8 +151,8 @@ def run_together(
         first_only: Handed by name to the first alone.
     """
     options = first_only or {}
-    if count_of_torchrun():  # which also decides on threads
-        keep_freed_memory()
+    if count_of_torchrun():
+        _use_processor(threads=None)
         with _group(int(os.environ["RANK"]), count_of_torchrun(), None) as processes:
             return work(processes, *arguments, **(options if processes.is_first else {}))
     before = torch.get_num_threads()
@@ -256,6 +256,10 @@ def _device(index: int) -> torch.device:
     return torch.device("cuda", index) if torch.cuda.is_available() else torch.device("cpu")
 
 
-def _use_processor(threads: int) -> None:
-    torch.set_num_threads(threads)
+def _use_processor(threads: int | None) -> None:
+    """Set up this process for training on a processor; ``torchrun`` decides on threads itself."""
+    # Convolutions are prepared for each size of a group of images; there are thousands of sizes.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16384")
     keep_freed_memory()
+    if threads is not None:
+        torch.set_num_threads(threads)

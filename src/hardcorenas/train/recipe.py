@@ -82,6 +82,8 @@ class Recipe:
             _require(self, name, 0 <= getattr(self, name) < 1, "from 0 up to, not including, 1")
         for name in ("warmup_epochs", "weight_decay", "mixup", "clip_norm"):
             _require(self, name, 0 <= getattr(self, name) < math.inf, "0 or more")
+        some = self.heaviest_epochs + self.paths_epochs > 0
+        _require(self, "paths_epochs", some, "above 0 when heaviest_epochs is 0")
         _require(self, "distillation", 0 <= self.distillation <= 1, "from 0 to 1")
         taught = self.heaviest_epochs > 0 or not self.distillation
         _require(self, "distillation", taught, "0 when the heaviest network is not trained")
@@ -102,8 +104,8 @@ PAPER = Recipe()
 """The paper's numbers; what it leaves open: batch size, decay of the averaged weights."""
 
 SMALL = Recipe(
-    heaviest_epochs=10,
-    paths_epochs=24,
+    heaviest_epochs=8,
+    paths_epochs=20,
     batch_size=128,
     learning_rate=0.4,
     paths_learning_rate=0.4,
