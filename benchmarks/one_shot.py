@@ -7,7 +7,6 @@ are images per second and ratios, from medians over rounds.
 
 * multi-path: our training step, every image on its own path
 * masked: the pattern of the paper's code, all widths and kernels computed, then masked
-* selected: the same with selections instead of sums of masked results
 * single-path: four paths of the same batch, each for the whole batch; the mean of their times
 * all choices: our gradient for every choice and depth
 * twelve full passes: the same gradient by autograd, every choice of every block run by itself
@@ -34,8 +33,6 @@ from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import Paths, sample_paths
 from hardcorenas.train.processes import Processes, run_together
 from one_shot_opponents import (
-    by_masks,
-    by_selection,
     masked_forward,
     twelve_full_passes_gradient,
     twelve_passes_gradient,
@@ -46,7 +43,6 @@ SPACES = {"rgb32": 32, "mobile": 64}
 CONTENDERS = (
     "multi-path",
     "masked",
-    "selected",
     "single-path",
     "all choices",
     "twelve full passes",
@@ -55,7 +51,6 @@ CONTENDERS = (
 # A library of convolutions prepares every new size of a group once; training meets them all soon.
 WARM_UP = 15
 Step = Callable[[], object]
-Pick = Callable[[list[torch.Tensor], torch.Tensor], torch.Tensor]
 
 
 class Workload:
@@ -75,39 +70,25 @@ class Workload:
     def steps(self, contender: str, number: int) -> list[Step]:
         """Return what makes up one step in a round; its time is their mean."""
         paths = sample_paths(self.space, self.count, np.random.default_rng(number))
-        training = contender in ("multi-path", "masked", "selected", "single-path")
+        training = contender in ("multi-path", "masked", "single-path")
         self.supernet.train(training).requires_grad_(training)
-        match contender:
-            case "multi-path":
-                return [lambda: self._train(paths)]
-            case "masked":
-                return [lambda: self._train(paths, by_masks)]
-            case "selected":
-                return [lambda: self._train(paths, by_selection)]
-            case "single-path":
-                singles = [
-                    Paths.of(paths.architecture(self.space, image), self.count)
-                    for image in range(4)
-                ]
-                return [lambda path=path: self._train(path) for path in singles]
-            case "all choices":
-                return [
-                    lambda: all_choices_gradient(self.supernet, self.images, self.labels, paths)
-                ]
-            case "twelve full passes":
-                return [
-                    lambda: twelve_full_passes_gradient(
-                        self.supernet, self.images, self.labels, paths
-                    )
-                ]
-            case _:
-                return [
-                    lambda: twelve_passes_gradient(self.supernet, self.images, self.labels, paths)
-                ]
+        singles = [
+            Paths.of(paths.architecture(self.space, image), self.count) for image in range(4)
+        ]
+        batch = (self.supernet, self.images, self.labels, paths)
+        steps: dict[str, list[Step]] = {
+            "multi-path": [lambda: self._train(paths)],
+            "masked": [lambda: self._train(paths, masked=True)],
+            "single-path": [lambda path=path: self._train(path) for path in singles],
+            "all choices": [lambda: all_choices_gradient(*batch)],
+            "twelve full passes": [lambda: twelve_full_passes_gradient(*batch)],
+            "twelve forward passes": [lambda: twelve_passes_gradient(*batch)],
+        }
+        return steps[contender]
 
-    def _train(self, paths: Paths, pick: Pick | None = None) -> None:
+    def _train(self, paths: Paths, *, masked: bool = False) -> None:
         self.trained.zero_grad()
-        logits = self.trained(self.images, paths, pick)
+        logits = self.trained(self.images, paths, masked)
         functional.cross_entropy(logits, self.labels).backward()
 
 
@@ -118,10 +99,10 @@ class EitherWay(nn.Module):
         super().__init__()
         self.supernet = supernet
 
-    def forward(self, images: torch.Tensor, paths: Paths, pick: Pick | None) -> torch.Tensor:
+    def forward(self, images: torch.Tensor, paths: Paths, masked: bool) -> torch.Tensor:
         """Return the logits."""
-        if pick is not None:
-            return masked_forward(self.supernet, images, paths, pick)
+        if masked:
+            return masked_forward(self.supernet, images, paths)
         logits: torch.Tensor = self.supernet(images, paths)
         return logits
 
@@ -176,7 +157,6 @@ def main() -> None:
         times = {contender: seconds for contender, (seconds, _) in best.items()}
         for ours, theirs, wanted in (
             ("multi-path", "masked", 2.0),
-            ("multi-path", "selected", None),
             ("multi-path", "single-path", 0.6),
             ("all choices", "twelve full passes", 3.0),
             ("all choices", "twelve forward passes", None),

@@ -15,67 +15,47 @@ from torch.nn import functional
 from hardcorenas.supernet.elastic import pointwise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hardcorenas.supernet.elastic import ElasticBlock
     from hardcorenas.supernet.model import Supernet
     from hardcorenas.supernet.paths import Paths
 
-    Pick = Callable[[list[Tensor], Tensor], Tensor]
 
-
-def masked_forward(supernet: Supernet, images: Tensor, paths: Paths, pick: Pick) -> Tensor:
+def masked_forward(supernet: Supernet, images: Tensor, paths: Paths) -> Tensor:
     """Every image through all blocks, all kernels and the largest width; then masks.
 
     This is the pattern of the paper's appendix, with few passes over wide tensors: the expansion is
     computed once, and the mask of the width is multiplied into the weights of
     squeeze-and-excitation, which are applied anyway.
-
-    Args:
-        supernet: The one-shot model.
-        images: N×C×H×W.
-        paths: One path for each image.
-        pick: How one of several results is picked for each image: `by_masks`, as in the appendix,
-            or `by_selection`, which is faster.
     """
     x = supernet.stem(images.contiguous(memory_format=torch.channels_last))
     for number, (depths, choices) in enumerate(zip(paths.depths, paths.choices, strict=True)):
         ends = []
         for position, chosen in enumerate(choices):
-            x = _masked_block(supernet.block(number, position), x, torch.from_numpy(chosen), pick)
+            x = _masked_block(supernet.block(number, position), x, torch.from_numpy(chosen))
             ends.append(x)
-        x = pick(ends, torch.from_numpy(depths) - 1)
+        x = _picked(ends, torch.from_numpy(depths) - 1)
     return supernet.head(x)
 
 
-def by_masks(results: list[Tensor], numbers: Tensor) -> Tensor:
-    """Pick by the sum of results times masks."""
+def _picked(results: list[Tensor], numbers: Tensor) -> Tensor:
+    """Pick one result for each image: the sum of results times masks."""
     masks = [(numbers == n).float()[:, None, None, None] for n in range(len(results))]
     return sum(mask * result for mask, result in zip(masks, results, strict=True))
 
 
-def by_selection(results: list[Tensor], numbers: Tensor) -> Tensor:
-    """Pick without arithmetic."""
-    numbers = numbers[:, None, None, None]
-    picked = results[0]
-    for n, result in enumerate(results[1:], 1):
-        picked = torch.where(numbers == n, result, picked)
-    return picked
-
-
-def _masked_block(block: ElasticBlock, x: Tensor, chosen: Tensor, pick: Pick) -> Tensor:
+def _masked_block(block: ElasticBlock, x: Tensor, chosen: Tensor) -> Tensor:
     shapes, router = block.shapes, block.router
     widths = torch.tensor([shape.expanded for shape in shapes])[chosen]
     squeezed = torch.tensor([shape.squeezed for shape in shapes])[chosen]
     kernels = torch.from_numpy(router.kernels)[chosen]
     outputs = torch.from_numpy(router.outputs)[chosen]
     wide = block.act(block.expand_norm(pointwise(x, block.expand.weight)))
-    z = pick([block.act(norm(conv(wide))) for conv, norm in block.kernels], kernels)
+    z = _picked([block.act(norm(conv(wide))) for conv, norm in block.kernels], kernels)
     weights = (torch.arange(z.shape[1]) < widths[:, None]).float()
     if block.se is not None:
         weights = weights * block.se.weights_of(z.mean((2, 3)) * weights, squeezed)
     y = pointwise(z * weights[:, :, None, None], block.project.weight)
-    normed = pick([norm(y) for norm in block.output_norms], outputs)
+    normed = _picked([norm(y) for norm in block.output_norms], outputs)
     return x + normed if block.has_shortcut else normed
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Indices = NDArray[np.int64]
 
 EXPANSIONS_AT_ONCE = 2
-FEWEST_IMAGES = 8  # of one expansion and kernel
+FEWEST_IMAGES = 12  # of one expansion and kernel
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,11 @@ def sample_paths(space: SearchSpace, num_images: int, rng: np.random.Generator) 
     """Draw a path of its own for every image.
 
     For each image every depth of a stage and every choice of a block is equally likely. Across
-    images they are dealt like cards: a block picks two of its expansions for the batch (one where
-    few images are left), and all choices with these come up equally often, give or take one, in
-    random order. So groups of images that are computed together are few and large, no choice leaves its statistics to one or two
-    images, and the sizes of groups hardly change from batch to batch, for which libraries of
-    convolutions are grateful.
+    images they are dealt like cards: a block picks two of its expansions for the batch, or one
+    where few images are left, and all choices with these come up equally often, give or take one,
+    in random order. So groups of images that are computed together are few and large, no choice
+    leaves its statistics to one or two images, and the sizes of groups hardly change from batch to
+    batch, for which libraries of convolutions are grateful.
     """
     depths = tuple(
         np.array(stage.depths)[_dealt(np.arange(len(stage.depths)), num_images, rng)]

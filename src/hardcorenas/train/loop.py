@@ -42,6 +42,7 @@ class Phase:
         task: Gives the loss.
         epochs: How many times all training pictures are seen.
         learning_rate: At its peak.
+        first_step: Steps of earlier phases, for messages.
         one_path: Whether all pieces of a batch, in all processes, draw the same random numbers.
     """
 
@@ -50,6 +51,7 @@ class Phase:
     task: Task
     epochs: int
     learning_rate: float
+    first_step: int = 0
     one_path: bool = False
 
 
@@ -148,7 +150,7 @@ def train(
                 loss += float(part.detach())
             total, asked = processes.sum(loss, signals.received > 0)
             loss = total / processes.count
-            state.watch.see(loss, state.step, phase.learning_rate)
+            state.watch.see(loss, phase.first_step + state.step, phase.learning_rate)
 
             # The step itself, and all that follows weights.
             if recipe.clip_norm:
@@ -175,7 +177,8 @@ def train(
                 callbacks.save(state.state_dict())
                 last_save = time.monotonic()
             if asked:
-                raise TrainingInterrupted(signals.received or signal.SIGTERM, state.step)
+                number = signals.received or signal.SIGTERM
+                raise TrainingInterrupted(number, phase.first_step + state.step)
         before = time.monotonic()
         _finish_epoch(state, callbacks, processes)
         last_moment += time.monotonic() - before  # judging is not training

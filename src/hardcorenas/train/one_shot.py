@@ -242,7 +242,7 @@ class _Run:
             if recipe.distillation:
                 task = replace(task, teacher=self._teacher(), distillation=recipe.distillation)
         one_path = name == PATHS and recipe.paths == "single"
-        phase = Phase(name, number, task, epochs, rate, one_path)
+        phase = Phase(name, number, task, epochs, rate, self.saved["steps_before"], one_path)
         start, resumed = self.saved["start"], self.saved["loop"]
         callbacks = Callbacks(
             save=lambda loop: self._save(name, start=start, loop=loop),
@@ -323,7 +323,8 @@ class _Run:
                 supernet, network, self.data, self.processes, _EVALUATION_IMAGES
             )
             if any(self.processes.sum(signals.received)):
-                raise TrainingInterrupted(signals.received or signal.SIGTERM, step)
+                asked_by = signals.received or signal.SIGTERM
+                raise TrainingInterrupted(asked_by, phase.first_step + step)
         self._note(phase, step, accuracies=accuracies)
 
     def _note(self, phase: Phase, step: int, **facts: Any) -> None:
