@@ -56,13 +56,15 @@ Step = Callable[[], object]
 class Workload:
     """One process's share of every contender's step."""
 
-    def __init__(self, name: str, processes: Processes) -> None:
+    def __init__(self, name: str, processes: Processes, *, shared: bool = True) -> None:
         resolution = SPACES[name]
         self.space = hc.SearchSpace.preset(name).replace(resolution=resolution, num_classes=10)
         torch.manual_seed(0)
         self.processes = processes
         self.supernet = Supernet(self.space)
-        self.trained = processes.share_gradients(EitherWay(self.supernet))
+        self.trained: nn.Module = EitherWay(self.supernet)
+        if shared:
+            self.trained = processes.share_gradients(self.trained)
         self.count = BATCH_SIZE // processes.count
         self.images = torch.randn(self.count, self.space.input_channels, resolution, resolution)
         self.labels = torch.randint(10, (self.count,))
@@ -135,11 +137,32 @@ def medians(name: str, processes: int, rounds: int) -> dict[str, float]:
     return {contender: float(np.median(seconds)) for contender, seconds in times.items()}
 
 
+def profile() -> None:
+    """Print where the time of a multi-path and of a single-path step goes, by operation."""
+    torch.set_num_threads(1)
+    load = Workload("mobile", Processes(0, 2, torch.device("cpu")), shared=False)
+    for contender in ("multi-path", "single-path"):
+        for number in range(WARM_UP):
+            load.steps(contender, 1000 + number)[0]()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+            for number in range(4):
+                load.steps(contender, number)[0]()
+        table = seen.key_averages().table(
+            "self_cpu_time_total", row_limit=20, max_name_column_width=40
+        )
+        print(f"{contender}, four steps of 64 images\n{table}")
+
+
 def main() -> None:
     """Print a table for each space."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=8)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--profile", action="store_true", help="only say where time goes")
+    options = parser.parse_args()
+    if options.profile:
+        profile()
+        return
+    rounds = options.rounds
     cores = os.cpu_count() or 1
     for name, resolution in SPACES.items():
         by_processes = {count: medians(name, count, rounds) for count in sorted({1, cores})}
