@@ -219,7 +219,7 @@ def test_a_run_of_something_else(train, refused):
 
 def test_the_default_folder_is_named_after_space_and_data(train, place, monkeypatch):
     monkeypatch.chdir(place)
-    once = "--heaviest-epochs 0 --paths-epochs 0"
+    once = "--heaviest-epochs 0 --paths-epochs 1"
     assert train(once, data="sides/") == 0
     assert load_one_shot(place / "runs" / "tiny-sides")
 

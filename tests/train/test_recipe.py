@@ -53,7 +53,7 @@ def test_what_is_refused(changes, words):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"heaviest_epochs": 0, "paths_epochs": 0},
+        {"heaviest_epochs": 0, "paths_epochs": 1},
         {"batch_size": 2, "accumulate": 1},
         {"momentum": 0, "label_smoothing": 0, "ema_decay": 0, "weight_decay": 0},
         {"distillation": 1, "paths": "single", "augmentation": "none", "precision": "bfloat16"},
@@ -88,3 +88,15 @@ def test_small_pictures_get_the_small_recipe(preset, resolution, name):
     space = hc.SearchSpace.preset(preset).replace(resolution=resolution)
     assert default_recipe(space) == name
     assert RECIPES[name] is (SMALL if name == "small" else PAPER)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"heaviest_epochs": 0, "paths_epochs": 0}, "paths_epochs"),
+        ({"heaviest_epochs": 0, "distillation": 0.5}, "distillation"),
+    ],
+)
+def test_numbers_that_make_no_sense_together(changes, field):
+    with pytest.raises(InvalidArgumentError, match=f"{field}: .* heaviest"):
+        PAPER.replace(**changes)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 STEPS_PER_MOMENT = 10
-_SOON = 10.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -171,8 +170,6 @@ def train(
                 callbacks.progress(state.step, mean, learning_rate, now - last_moment)
                 losses, last_moment = [], now
             due = now - last_save > callbacks.seconds_between_saves
-            # A stop during the judgement after an epoch should cost little.
-            due |= state.step % steps_per_epoch == 0 and now - last_save > _SOON
             if processes.is_first and (due or asked):
                 callbacks.save(state.state_dict())
                 last_save = time.monotonic()
