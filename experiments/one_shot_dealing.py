@@ -1,8 +1,9 @@
 """What dealing does to a one-shot model: two expansions a block and batch, or all three.
 
 Dealing two makes groups of images fewer and larger, which is faster. Does the model learn as well?
-Both are trained on the embedded sample, with somewhat longer phases than the small recipe's; then the 18 uniform networks (depth ×
-expansion × kernel, squeeze-and-excitation on) are scored on held-out images.
+Both are trained on the embedded sample, with somewhat longer phases than the small recipe's; then
+the 18 uniform networks (depth × expansion × kernel, squeeze-and-excitation on) are scored on
+held-out images.
 
 Run: python experiments/one_shot_dealing.py            (about 8 minutes on two cores for one seed)
 Writes docs/results/one_shot_dealing.json.
