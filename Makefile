@@ -50,6 +50,7 @@ experiments: setup
 	$(BIN)/python experiments/toy_problem.py
 	$(BIN)/python experiments/initial_points.py
 	$(BIN)/python experiments/opponents_synthetic.py
+	$(BIN)/python experiments/one_shot_dealing.py
 	$(BIN)/python experiments/latency_formula.py
 	$(BIN)/python experiments/latency_steps.py
 	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-onnxruntime.json
