@@ -24,7 +24,8 @@ import hardcorenas as hc
 from hardcorenas.supernet import paths
 from hardcorenas.train.data import load_data
 from hardcorenas.train.evaluate import score
-from hardcorenas.train.one_shot import Job, train_one_shot
+from hardcorenas.train.job import Job
+from hardcorenas.train.one_shot import train_one_shot
 from hardcorenas.train.processes import Processes
 from hardcorenas.train.recipe import SMALL
 

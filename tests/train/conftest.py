@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from hardcorenas.train import processes
-from hardcorenas.train.one_shot import Job, train_one_shot
+from hardcorenas.train.job import Job
+from hardcorenas.train.one_shot import train_one_shot
 from hardcorenas.train.recipe import SMALL
 from train.tiny_task import SPACE, SPACE_TOML, write_pictures
 from train.together import meet

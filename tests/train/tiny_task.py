@@ -11,7 +11,7 @@ from torch import nn
 
 import hardcorenas as hc
 from hardcorenas.train.data import ArrayPictures, ImageData
-from hardcorenas.train.one_shot import Job
+from hardcorenas.train.job import Job
 from hardcorenas.train.processes import Processes
 from hardcorenas.train.recipe import Recipe
 from hardcorenas.train.run_folder import RunFolder

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
 from hardcorenas.cli import USER_ERROR
+from hardcorenas.cli.networks import changed_space
 from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.space import SearchSpace
@@ -80,12 +82,11 @@ def train(
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
     from hardcorenas.train.interruption import TrainingInterrupted
-    from hardcorenas.train.one_shot import Job, train_one_shot
+    from hardcorenas.train.job import Job
+    from hardcorenas.train.one_shot import train_one_shot
     from hardcorenas.train.processes import is_first_process, suitable_count
 
-    chosen = SearchSpace.load(space)
-    if resolution is not None:
-        chosen = chosen.replace(resolution=resolution)
+    chosen = changed_space(SearchSpace.load(space), resolution)
     changes = {
         "heaviest_epochs": heaviest_epochs,
         "paths_epochs": paths_epochs,
@@ -116,7 +117,7 @@ def train(
         processes = suitable_count(job.recipe.batch_size)
     shown = TrainingProgress(job)
     try:
-        with shown:
+        with closing(shown):
             train_one_shot(job, processes=processes, report=shown.report, progress=shown.reading)
     except TrainingInterrupted as interruption:
         if is_first_process():

@@ -9,10 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
+    from hardcorenas.train.job import Job
     from hardcorenas.train.log import Moment
-    from hardcorenas.train.one_shot import Job
 
 _LINE_EVERY = 60.0  # seconds
 _PHASES = {"heaviest": "heaviest network", "paths": "all networks"}
@@ -45,15 +43,8 @@ class TrainingProgress:
         self._bar = self._bars.add_task("", total=1, visible=False, facts="")
         self._last_line = time.monotonic()
 
-    def __enter__(self) -> TrainingProgress:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Take the bar away."""
         self._bars.stop()
 
     def reading(self, what: str, done: float, of: float) -> None:

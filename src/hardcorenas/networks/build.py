@@ -44,20 +44,25 @@ def build(space: SearchSpace, architecture: Architecture) -> Network:
             f"from those of {space.name!r}; build it with its own space, architecture.space"
         )
     architecture = Architecture(space, architecture.stages)
-    conv, block = layout.stem_shapes(space)
-    stem = nn.Sequential()
-    stem.add_module("conv", conv_norm_act(conv))
-    if block is not None:
-        stem.add_module("block", InvertedResidual(block))
     stages = nn.Sequential(
         *(
             nn.Sequential(*(InvertedResidual(shape) for shape in shapes))
             for shapes in layout.block_shapes(architecture)
         )
     )
-    network = Network(stem, stages, Head(layout.head_shape(space)))
+    network = Network(build_stem(space), stages, Head(layout.head_shape(space)))
     initialise_(network)
     return network
+
+
+def build_stem(space: SearchSpace) -> nn.Sequential:
+    """Return the fixed start of a space's networks: a convolution and, if wanted, a block."""
+    conv, block = layout.stem_shapes(space)
+    stem = nn.Sequential()
+    stem.add_module("conv", conv_norm_act(conv))
+    if block is not None:
+        stem.add_module("block", InvertedResidual(block))
+    return stem
 
 
 def initialise_(network: nn.Module) -> None:

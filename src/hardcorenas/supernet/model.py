@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from hardcorenas.errors import InvalidArchitectureError, InvalidArgumentError
 from hardcorenas.networks import layout
-from hardcorenas.networks.blocks import Head, InvertedResidual, conv_norm_act
-from hardcorenas.networks.build import Network, build, initialise_
+from hardcorenas.networks.blocks import Head
+from hardcorenas.networks.build import Network, build, build_stem, initialise_
 from hardcorenas.space import Architecture
 from hardcorenas.supernet.elastic import ElasticBlock
 from hardcorenas.supernet.paths import Paths
@@ -36,11 +36,7 @@ class Supernet(nn.Module):
     def __init__(self, space: SearchSpace) -> None:
         super().__init__()
         self.space = space
-        conv, block = layout.stem_shapes(space)
-        self.stem = nn.Sequential()
-        self.stem.add_module("conv", conv_norm_act(conv))
-        if block is not None:
-            self.stem.add_module("block", InvertedResidual(block))
+        self.stem = build_stem(space)
         self.stages = nn.ModuleList(
             nn.ModuleList(ElasticBlock(choices) for choices in blocks)
             for blocks in layout.cell_shapes(space)

@@ -49,6 +49,7 @@ class Paths:
         """Send image number n through architecture number n."""
         space = architectures[0].space
         indices = [architecture.indices for architecture in architectures]
+        unused = [0] * max(stage.max_depth for stage in space.stages)
         return cls(
             tuple(
                 np.array([len(stages[number]) for stages in indices])
@@ -56,7 +57,7 @@ class Paths:
             ),
             tuple(
                 tuple(
-                    np.array([dict(enumerate(stages[number])).get(block, 0) for stages in indices])
+                    np.array([(*stages[number], *unused)[block] for stages in indices])
                     for block in range(stage.max_depth)
                 )
                 for number, stage in enumerate(space.stages)

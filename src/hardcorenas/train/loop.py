@@ -6,7 +6,7 @@ import signal
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -21,13 +21,13 @@ from hardcorenas.train.state import TrainingState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hardcorenas.artifacts import Json
     from hardcorenas.train.data import ImageData
     from hardcorenas.train.interruption import StopSignals
     from hardcorenas.train.processes import Processes
     from hardcorenas.train.recipe import Recipe
     from hardcorenas.train.tasks import Task
 
-Json = dict[str, Any]
 STEPS_PER_MOMENT = 10
 
 

@@ -6,29 +6,21 @@ through all networks, which gives w*. Both are written into the run's folder.
 
 from __future__ import annotations
 
-import math
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from hardcorenas.errors import (
-    ArtifactError,
-    DataError,
-    HardcorenasError,
-    InvalidArgumentError,
-    InvalidSpaceError,
-)
+from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidSpaceError
 from hardcorenas.networks.build import build
 from hardcorenas.space import SearchSpace
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import sample_path, sample_paths
-from hardcorenas.train.data import ImageData, load_data, num_batches
+from hardcorenas.train.data import ImageData, num_batches
 from hardcorenas.train.evaluate import (
     ready_network,
     refresh_statistics_,
@@ -36,6 +28,7 @@ from hardcorenas.train.evaluate import (
     score,
 )
 from hardcorenas.train.interruption import StopSignals, TrainingInterrupted
+from hardcorenas.train.job import Job, claimed_data, job_data
 from hardcorenas.train.log import Moment, TrainingLog
 from hardcorenas.train.loop import STEPS_PER_MOMENT, Callbacks, Phase, train
 from hardcorenas.train.processes import Processes, count_of_torchrun, run_together
@@ -43,42 +36,19 @@ from hardcorenas.train.run_folder import RunFolder
 from hardcorenas.train.tasks import Supervised
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import nn
 
-    from hardcorenas.train.recipe import Recipe
+    from hardcorenas.artifacts import Json
+    from hardcorenas.train.data.decoding import Progress
+
 
 Report = Callable[[Moment], None]
-Progress = Callable[[str, float, float], None]
-Json = dict[str, Any]
 
 HEAVIEST, PATHS, FINISHED = "heaviest", "paths", "finished"
 EVALUATIONS = 8  # of networks, in each phase
 _EVALUATION_IMAGES = 1000
-
-
-@dataclass(frozen=True)
-class Job:
-    """All that decides the outcome of a training.
-
-    Attributes:
-        space: What can be built; the number of classes is taken from the data.
-        data: A data set's name or a folder.
-        recipe: How to train.
-        folder: Where the run is kept.
-        seed: Decides everything that is random.
-        heldout_share: Part of the pictures that is kept from the weights for the search.
-        resume: Whether to go on with the run in the folder.
-        seconds_between_saves: How much work a sudden end may cost.
-    """
-
-    space: SearchSpace
-    data: str
-    recipe: Recipe
-    folder: Path
-    seed: int = 0
-    heldout_share: float = 0.2
-    resume: bool = False
-    seconds_between_saves: float = 60.0
 
 
 def train_one_shot(
@@ -97,34 +67,16 @@ def train_one_shot(
         report: Told where training is, every few steps.
         progress: Told how far the reading of pictures is.
     """
-    _check_shares(job.recipe, count_of_torchrun() or processes)
-    if not 0 <= job.seconds_between_saves < math.inf:
-        raise InvalidArgumentError(
-            f"seconds_between_saves: expected 0 or more, got {job.seconds_between_saves}"
-        )
+    job.check(count_of_torchrun() or processes)
     data, folder = None, RunFolder(job.folder)
     try:
         if not count_of_torchrun():  # mistakes are told before anything is started
-            data = _claim(folder, job, progress)
+            data = claimed_data(folder, job, progress)
         first = {"data": data, "report": report}
         result: Supernet = run_together(processes, _train_both_phases, job, first_only=first)
     finally:
         folder.release()
     return result
-
-
-def _check_shares(recipe: Recipe, processes: int) -> None:
-    """Require that a batch can be shared out, and pieces of at least two images."""
-    if processes < 1 or recipe.batch_size % processes:
-        raise InvalidArgumentError(
-            f"processes: expected a number that divides the batch of {recipe.batch_size}, "
-            f"got {processes}"
-        )
-    if recipe.batch_size < 2 * processes * recipe.accumulate:
-        raise InvalidArgumentError(
-            f"batch_size: {recipe.batch_size} images are fewer than two for each of "
-            f"{recipe.accumulate} pieces in {processes} processes"
-        )
 
 
 def load_one_shot(folder: Path) -> Supernet:
@@ -154,11 +106,11 @@ def _train_both_phases(
     error: HardcorenasError | None = None
     if data is None and processes.is_first:
         try:
-            data = _claim(folder, job, None)
+            data = claimed_data(folder, job, None)
         except HardcorenasError as mistake:
             error = mistake
     processes.go_on_unless(error)  # the first one has decoded the pictures for all
-    data = data or _load(job, None)
+    data = data or job_data(job, None)
     run = _Run(job, data, processes, folder, report)
     try:
         with StopSignals() as signals:
@@ -332,7 +284,7 @@ class _Run:
             return
         moment = Moment(
             phase=phase.name,
-            step=self.saved["steps_before"] + step,
+            step=phase.first_step + step,
             steps=self.steps,
             epoch=-(-step // self.steps_per_epoch),
             epochs=phase.epochs,
@@ -342,61 +294,3 @@ class _Run:
         self.log.write(moment)
         if self.report is not None:
             self.report(moment)
-
-
-def _claim(folder: RunFolder, job: Job, progress: Progress | None) -> ImageData:
-    """Return the pictures of a job whose folder is this process's from now on."""
-    if job.folder.resolve().is_relative_to(Path(job.data).resolve()):
-        raise InvalidArgumentError(
-            f"{job.folder}: is inside {job.data} and would be taken for a class; "
-            f"give another --folder"
-        )
-    folder.check(_known(job), resume=job.resume)  # before pictures are stored in it
-    data = _load(job, progress)
-    folder.claim(_identity(job, data))
-    return data
-
-
-def _load(job: Job, progress: Progress | None) -> ImageData:
-    data = load_data(
-        job.data,
-        resolution=job.space.resolution,
-        channels=job.space.input_channels,
-        seed=job.seed,
-        heldout_share=job.heldout_share,
-        store=RunFolder(job.folder).data,
-        progress=progress,
-    )
-    if num_batches(len(data.train), job.recipe.batch_size) == 0:
-        raise DataError(
-            f"{job.data}: {len(data.train)} pictures to train on are fewer than one batch of "
-            f"{job.recipe.batch_size}; give a smaller --batch-size"
-        )
-    return data
-
-
-def _known(job: Job) -> Json:
-    """Return what a run is of, as far as it is known without its data."""
-    space = job.space.to_dict()
-    del space["num_classes"]
-    return {
-        "space": space,
-        "source": job.data,
-        "recipe": asdict(job.recipe),
-        "seed": job.seed,
-        "heldout_share": job.heldout_share,
-    }
-
-
-def _identity(job: Job, data: ImageData) -> Json:
-    """Return what a run is of: only the same may be resumed in its folder."""
-    return _known(job) | {
-        "data": {
-            "name": data.name,
-            "fingerprint": data.fingerprint,
-            "classes": list(data.classes),
-            "mean": list(data.mean),
-            "std": list(data.std),
-        },
-        "split": data.split,
-    }

@@ -1,6 +1,6 @@
 """The folder of one run: what it is of, its checkpoint, its weights, its log.
 
-run.json               what is trained: space, data, split, recipe, seed, versions
+run.json               what is trained: space, data, split, recipe, seed
 checkpoint.pt          all that is needed to go on, to the bit
 heaviest.safetensors   w̄*: the heaviest network after the first phase
 supernet.safetensors   w*: the one-shot model after the second
@@ -11,7 +11,7 @@ tensorboard/           the same for TensorBoard
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import filelock
 import safetensors
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from hardcorenas.artifacts import Json
+
 FORMAT_VERSION = 1
-Json = dict[str, Any]
 
 
 class RunFolder:

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
     from torch import nn
 
+    from hardcorenas.artifacts import Json
     from hardcorenas.train.recipe import Recipe
-
-Json = dict[str, Any]
 
 
 class TrainingState:
