@@ -62,7 +62,8 @@ def main():
             light, best = (utility.loss(n) for n in (problem.lightest, utility.optimum(budgets)))
             for method, search in methods(seed).items():
                 noisy = AdditiveUtility(space, seed=seed, noise=NOISE)
-                result = search(problem, noisy, num_evaluations=arguments.evaluations)
+                ask = noisy.loss if method in ("random", "evolution") else noisy
+                result = search(problem, ask, num_evaluations=arguments.evaluations)
                 excess = max(b.table.cost(result.architecture) / b.limit - 1 for b in budgets)
                 rows.append(
                     {

@@ -13,7 +13,7 @@ from PIL import Image
 
 from hardcorenas.cli import run
 from hardcorenas.train import processes
-from hardcorenas.train.one_shot import load_one_shot
+from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.run_folder import RunFolder
 from hardcorenas.train.tasks import Supervised
 from train.tiny_task import SPACE, SPACE_TOML, write_pictures
@@ -117,7 +117,7 @@ def test_a_run_from_start_to_end(train, capsys):
         assert epoch in row
         assert row.count("%") == num_networks
         assert "0.00" not in row  # no loss is known before the tenth step
-    assert load_one_shot(Path("runs/tiny-sides")).space == SPACE
+    assert FinishedRun.open(Path("runs/tiny-sides")).supernet().space == SPACE
 
     # Again: not by accident, but on request, when nothing is left to do.
     before = files()
@@ -221,7 +221,7 @@ def test_the_default_folder_is_named_after_space_and_data(train, place, monkeypa
     monkeypatch.chdir(place)
     once = "--heaviest-epochs 0 --paths-epochs 1"
     assert train(once, data="sides/") == 0
-    assert load_one_shot(place / "runs" / "tiny-sides")
+    assert FinishedRun.open(place / "runs" / "tiny-sides").supernet()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -244,7 +244,7 @@ def test_asked_to_stop(train, capsys, monkeypatch, number):
     )
     assert train("--resume") == 0
     assert len(calls) == 12
-    assert load_one_shot(Path("runs/tiny-sides"))
+    assert FinishedRun.open(Path("runs/tiny-sides")).supernet()
 
 
 def test_a_run_is_not_kept_among_the_pictures(refused, tmp_path, monkeypatch):

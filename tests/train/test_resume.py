@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from hardcorenas.train import one_shot
-from hardcorenas.train.interruption import TrainingInterrupted
+from hardcorenas.train.interruption import Interrupted
 from hardcorenas.train.one_shot import train_one_shot
 from hardcorenas.train.run_folder import RunFolder
 from train.tiny_task import job, judged, logged, weights_of
@@ -151,7 +151,7 @@ def test_asked_to_stop(pictures, tmp_path, uninterrupted, number, step):
 
     folder, handlers = tmp_path / "run", [signal.getsignal(n) for n in (number, signal.SIGTERM)]
     rarely = {"seconds_between_saves": 1e9}
-    with pytest.raises(TrainingInterrupted, match=rf"{number.name} .* --resume") as caught:
+    with pytest.raises(Interrupted, match=rf"{number.name} .* all saved") as caught:
         train_one_shot(job(pictures, folder, **rarely), report=report)
     assert caught.value.signal_number == number
     assert [signal.getsignal(n) for n in (number, signal.SIGTERM)] == handlers
@@ -165,7 +165,7 @@ def test_asked_to_stop(pictures, tmp_path, uninterrupted, number, step):
     ("numbers", "end"),
     [
         ([signal.SIGINT, signal.SIGINT], KeyboardInterrupt),
-        ([signal.SIGTERM, signal.SIGTERM], TrainingInterrupted),  # from a manager and its parent
+        ([signal.SIGTERM, signal.SIGTERM], Interrupted),  # from a manager and its parent
     ],
 )
 def test_asked_twice(pictures, tmp_path, numbers, end):
@@ -187,7 +187,7 @@ def test_asked_to_stop_while_networks_are_judged(pictures, tmp_path, uninterrupt
 
     rarely = {"seconds_between_saves": 1e9}
     monkeypatch.setattr(one_shot, "score", interrupted)
-    with pytest.raises(TrainingInterrupted, match=r"after step 3, all saved"):
+    with pytest.raises(Interrupted, match=r"after step 3, all saved"):
         train_one_shot(job(pictures, folder, **rarely))
     monkeypatch.undo()
     assert RunFolder(folder).load_checkpoint(torch.device("cpu"))["loop"]["step"] == 3

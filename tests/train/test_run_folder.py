@@ -13,7 +13,8 @@ import torch
 
 from hardcorenas.errors import ArtifactError, HardcorenasError
 from hardcorenas.supernet.model import Supernet
-from hardcorenas.train.one_shot import load_one_shot, train_one_shot
+from hardcorenas.train.finished import FinishedRun
+from hardcorenas.train.one_shot import train_one_shot
 from hardcorenas.train.run_folder import RunFolder
 from train.tiny_task import RECIPE, SPACE, job, write_pictures
 
@@ -148,18 +149,18 @@ def test_torn_weights(pictures, folder):
     path.write_bytes(path.read_bytes()[:-10])
     for read in (
         lambda: RunFolder(folder).load_weights("supernet"),
-        lambda: load_one_shot(folder),
+        lambda: FinishedRun.open(folder).supernet(),
         lambda: train_one_shot(job(pictures, folder, resume=True, **SHORT)),
     ):
         with pytest.raises(ArtifactError, match=r"supernet\.safetensors: is torn"):
             read()
     path.unlink()
-    with pytest.raises(ArtifactError, match="no such file; has this run been trained to its end"):
-        load_one_shot(folder)
+    with pytest.raises(ArtifactError, match="not trained to its end; go on with: hardcor"):
+        FinishedRun.open(folder).supernet()
 
 
 def test_a_finished_run_gives_its_model(pictures, folder):
-    loaded = load_one_shot(folder)
+    loaded = FinishedRun.open(folder).supernet()
     trained = train_one_shot(job(pictures, folder, resume=True, **SHORT))
     assert not loaded.training
     assert loaded.space == SPACE

@@ -6,6 +6,7 @@ version answer at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TextIO
 
@@ -51,6 +52,31 @@ app.command(
     name="train",
     help="Train the one-shot model of a space on your images; see docs/training.md.",
 )
+app.command(
+    "hardcorenas.cli.search:search",
+    name="search",
+    help="Find the best network of a one-shot model that keeps every budget.",
+)
+app.command(
+    "hardcorenas.cli.finetune:finetune",
+    name="finetune",
+    help="Train a found network by itself, or a network from scratch for comparison.",
+)
+app.command(
+    "hardcorenas.cli.export:export",
+    name="export",
+    help="Write a trained network as ONNX, torch.export, safetensors or timm, and check each.",
+)
+app.command(
+    "hardcorenas.cli.run:run",
+    name="run",
+    help="The whole job: from images and budgets to a trained, exported, certified network.",
+)
+app.command(
+    "hardcorenas.cli.sweep:sweep",
+    name="sweep",
+    help="The whole job for several budgets: the curve of accuracy over latency.",
+)
 
 
 def main() -> None:
@@ -67,7 +93,7 @@ def run(arguments: list[str]) -> int:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except HardcorenasError as error:
-        return _fail(str(error))
+        return _interrupted(error) or _fail(str(error))
     except CycloptsError as error:
         return _fail(f"{str(error).rstrip('.')}; see: hardcorenas --help")
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
@@ -87,7 +113,25 @@ def _never_fail_on_characters(stream: TextIO) -> None:
         reconfigure(errors="replace")
 
 
+def _interrupted(error: HardcorenasError) -> int:
+    """Return the exit code of work that was asked to stop, and say how to go on; else 0."""
+    from hardcorenas.train.interruption import Interrupted
+
+    if not isinstance(error, Interrupted):
+        return 0
+    if _speaks():
+        print(f"{error}; {error.advice}", file=sys.stderr)
+    return 128 + error.signal_number
+
+
+def _speaks() -> bool:
+    """Return whether this is the one process of those that ``torchrun`` started that speaks."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def _fail(message: str) -> int:
+    if not _speaks():
+        return USER_ERROR
     line = " ".join(message.split())
     printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
     print(f"error: {printable}", file=sys.stderr)

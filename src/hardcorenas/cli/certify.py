@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -11,10 +11,9 @@ from hardcorenas.artifacts import is_file
 from hardcorenas.cli.networks import chosen_architecture
 from hardcorenas.cli.progress import progress_bar
 from hardcorenas.cli.tables import print_table, text_table
-from hardcorenas.errors import HardcorenasError, InvalidBudgetError
-from hardcorenas.networks.counting import Resource
-from hardcorenas.resources import Budget, ResourceTable
-from hardcorenas.resources.count import count
+from hardcorenas.errors import HardcorenasError
+from hardcorenas.resources import ResourceTable
+from hardcorenas.resources.budget_texts import read_budgets
 from hardcorenas.resources.units import UNITS
 from hardcorenas.space import Architecture
 
@@ -51,7 +50,7 @@ def certify(
     from hardcorenas.deploy.certificate import certify as certify_network
 
     loaded = ResourceTable.load(table)
-    budgets = [_budget(text, loaded) for text in budget]
+    budgets = read_budgets(budget, loaded.space, loaded)
     subject = _subject(network, loaded)
     path = output or _default_output(network)
     if path.is_dir():
@@ -104,19 +103,6 @@ def _subject(network: str, table: ResourceTable) -> Architecture | Path:
     if is_file(network):
         return Architecture.load(network)  # of its own space, which must be the table's
     return chosen_architecture(table.space, network)
-
-
-def _budget(text: str, table: ResourceTable) -> Budget:
-    """Return the budget that a text such as ``12ms`` or ``macs=300M`` means."""
-    name, equals, amount = text.rpartition("=")
-    name = name.strip() if equals else table.resource
-    if name == table.resource:
-        return Budget(table, amount)
-    for resource in get_args(Resource):
-        if resource == name:
-            return Budget(count(table.space, resource), amount)
-    expected = ", ".join([table.resource, *get_args(Resource)])
-    raise InvalidBudgetError(f"--budget {text}: {name!r} is not one of {expected}")
 
 
 def _default_output(network: str) -> Path:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from hardcorenas.cli import USER_ERROR
 from hardcorenas.cli.networks import changed_space
 from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
 from hardcorenas.errors import HardcorenasError
@@ -49,7 +47,7 @@ def train(
     processes: Annotated[WholeNumber | None, Parameter(group=_MACHINE)] = None,
     save_seconds: Annotated[float, Parameter(group=_MACHINE)] = 60.0,
     paths: Annotated[str | None, Parameter(group=_MORE)] = None,
-) -> int:
+) -> None:
     """Train the one-shot model of a space: first its heaviest network, then all of them.
 
     The defaults train a small space on a sample that comes with the package, in minutes. With
@@ -81,7 +79,7 @@ def train(
     # In all processes, before torch is there: no advice on weights that a batch has not used.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
-    from hardcorenas.train.interruption import TrainingInterrupted
+    from hardcorenas.train.interruption import Interrupted
     from hardcorenas.train.job import Job
     from hardcorenas.train.one_shot import train_one_shot
     from hardcorenas.train.processes import is_first_process, suitable_count
@@ -119,17 +117,11 @@ def train(
     try:
         with closing(shown):
             train_one_shot(job, processes=processes, report=shown.report, progress=shown.reading)
-    except TrainingInterrupted as interruption:
-        if is_first_process():
-            print(interruption, file=sys.stderr)
-        return 128 + interruption.signal_number
-    except HardcorenasError:
-        if is_first_process():
-            raise
-        return USER_ERROR  # the first process says why
+    except Interrupted as interruption:
+        interruption.advice = "give the same command with --resume to go on"
+        raise
     if is_first_process():
         shown.print_summary()
-    return 0
 
 
 def _recipe(space: SearchSpace, name: str | None, changes: dict[str, Any]) -> Recipe:

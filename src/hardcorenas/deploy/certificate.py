@@ -16,19 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from hardcorenas import artifacts
-from hardcorenas.errors import (
-    ArtifactError,
-    ForeignTableError,
-    HardcorenasError,
-    InvalidArgumentError,
-)
+from hardcorenas.deploy.network_timing import Timing, time_network
+from hardcorenas.errors import ArtifactError, ForeignTableError, InvalidArgumentError
 from hardcorenas.resources.targets import make_target
-from hardcorenas.resources.timing.estimates import estimate
-from hardcorenas.resources.timing.pace import TOLERANCE, paced
-from hardcorenas.resources.timing.recorder import Progress, record
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
@@ -36,60 +27,12 @@ if TYPE_CHECKING:
 
     from hardcorenas.resources import Budget, ResourceTable
     from hardcorenas.resources.targets import Target
-    from hardcorenas.resources.timing.rounds import Round, Run
+    from hardcorenas.resources.timing.recorder import Progress
 
 Verdict = Literal["PASS", "FAIL", "UNCLEAR"]
 
 FORMAT_VERSION = 1
-LEAST_RUNS = 40  # at the table's pace, for a median to be believed
-LEAST_SLOW_RUNS = 10  # of a network too slow for that, if they are half of all
-ENOUGH_RUNS = 400
 DECISIVE_EXCESS = 1.2  # over a budget, with the pace allowed for, when the timing is not clean
-_VISITS_A_ROUND = 10
-
-
-@dataclass(frozen=True)
-class Timing:
-    """How long a network took, in nanoseconds, while the machine ran at the table's pace.
-
-    If it never did, the numbers are those of all runs.
-
-    Attributes:
-        median: Half of the runs were faster.
-        p95: 95 of 100 runs were faster.
-        spread: Relative standard deviation of one run, from the middle half.
-        runs: How many runs were at the table's pace.
-        all_runs: How many there were at any pace.
-        pace: Median of the yardstick around these runs, relative to when the table was made.
-        all_median: Median of all runs.
-        all_pace: Median of the yardstick over all runs, likewise.
-    """
-
-    median: int
-    p95: int
-    spread: float
-    runs: int
-    all_runs: int
-    pace: float
-    all_median: int
-    all_pace: float
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether enough runs were at the table's pace, and not by chance on a faster machine."""
-        enough = self.runs >= LEAST_RUNS or self.runs >= max(LEAST_SLOW_RUNS, self.all_runs / 2)
-        return enough and self.all_pace >= 1 - TOLERANCE
-
-    @property
-    def disturbance(self) -> str | None:
-        """What a reader should know about the machine, if it was not as when the table was made."""
-        if self.is_clean and self.all_pace <= 1 + TOLERANCE:
-            return None
-        direction = "slower" if self.all_pace > 1 else "faster"
-        return (
-            f"the yardstick was {abs(self.all_pace - 1):.1%} {direction} than when the table was "
-            f"measured; {self.runs} of {self.all_runs} runs were at the table's pace"
-        )
 
 
 @dataclass(frozen=True)
@@ -183,11 +126,11 @@ def certify(
     timing, target, foreign = None, None, None
     if table := _latency_table(budgets):
         target, foreign = _target(table, insist)
-        from hardcorenas.resources.workshop import torch_threads_kept
-
-        with torch_threads_kept():
-            runs = _runs(subject, target, table)
-            timing = _time(runs, table, bool(foreign), seconds, progress)
+        examined = subject.architecture if subject.model is None else subject.model
+        assert examined is not None
+        timing = time_network(
+            examined, target, table, at_table_pace=not foreign, seconds=seconds, progress=progress
+        )
     space = budgets[0].table.space
     return Certificate(
         entries=tuple(
@@ -272,77 +215,6 @@ def _target(table: ResourceTable, insist: bool) -> tuple[Target, str | None]:
             return target, str(error)
         raise ForeignTableError(f"{error}; measure a table here, or insist with --insist") from None
     return target, None
-
-
-def _time(
-    runs: tuple[Run, Run], table: ResourceTable, foreign: bool, seconds: float, progress: Progress
-) -> Timing:
-    """Time a network between yardsticks.
-
-    Args:
-        runs: Of the network and of the yardstick.
-        table: Its yardstick is the pace at which to time.
-        foreign: The table is of another device: time at the quiet pace of this one.
-        seconds: Time it for this long at most.
-        progress: Called after every round.
-    """
-    assert table.calibration is not None
-    yardstick_ns = None if foreign else table.calibration.yardstick
-    run, yardstick = runs
-
-    def is_enough(rounds: Sequence[Round]) -> bool:
-        known = yardstick_ns or estimate(rounds, 1).yardstick
-        return int(paced(rounds, known).at_pace.sum()) >= ENOUGH_RUNS
-
-    rounds = record(
-        [run],
-        yardstick,
-        [_VISITS_A_ROUND],
-        seconds=seconds,
-        enough=is_enough,
-        yardstick_every_ns=0,
-        progress=progress,
-    )
-    readings = paced(rounds, yardstick_ns or estimate(rounds, 1).yardstick)
-    at_pace = readings.at_pace
-    durations = readings.durations[at_pace] if at_pace.any() else readings.durations
-    low, high = np.quantile(durations, [0.25, 0.75])
-    return Timing(
-        median=round(float(np.median(durations))),
-        p95=round(float(np.quantile(durations, 0.95))),
-        spread=float((high - low) / 1.349 / np.median(durations)),
-        runs=int(at_pace.sum()),
-        all_runs=len(at_pace),
-        pace=float(np.median(readings.paces[at_pace] if at_pace.any() else readings.paces)),
-        all_median=round(float(np.median(readings.durations))),
-        all_pace=float(np.median(readings.paces)),
-    )
-
-
-def _runs(subject: _Subject, target: Target, table: ResourceTable) -> tuple[Run, Run]:
-    """Return calls of the network and of the table's yardstick on the target."""
-    from hardcorenas.networks.build import build
-    from hardcorenas.resources.plan import Plan
-    from hardcorenas.resources.targets.onnx_targets import OnnxTarget
-    from hardcorenas.resources.workshop import example, yardstick
-
-    plan = Plan(table.space, table.provenance.batch_size)
-    images = example(plan)
-    comparison = target.compile(build(table.space, yardstick(plan)), images)
-    if subject.model is None:
-        assert subject.architecture is not None
-        return target.compile(build(table.space, subject.architecture), images), comparison
-    if not isinstance(target, OnnxTarget):
-        raise HardcorenasError(
-            f"the table is of {target.name}, which runs no ONNX files; certify the architecture"
-        )
-    try:
-        run = target.load_model(subject.model)
-        run()
-    except Exception as error:  # whatever a runtime raises about a model of the user's
-        reason = " ".join(str(error).split())[:200]
-        raise ArtifactError(f"{target.name} cannot run the model: {reason}") from None
-    return run, comparison
 
 
 def _costs(table: ResourceTable, subject: _Subject) -> tuple[int, int] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hardcorenas import artifacts
+from hardcorenas.deploy.card import CARD_KEY, Card
 from hardcorenas.errors import ArtifactError
 from hardcorenas.space import Architecture
 
@@ -34,9 +35,13 @@ def network_to_onnx(
     space = architecture.space
     size = (batch_size, space.input_channels, space.resolution, space.resolution)
     model = to_onnx(network, torch.zeros(size))
-    entry = model.metadata_props.add()
-    entry.key, entry.value = ARCHITECTURE_KEY, architecture.to_json()
+    _store_(model, ARCHITECTURE_KEY, architecture.to_json())
     return model
+
+
+def store_card_(model: onnx.ModelProto, card: Card) -> None:
+    """Put a card into a model's metadata, so that its file says how it is used."""
+    _store_(model, CARD_KEY, card.to_json())
 
 
 def read_onnx(path: str | Path, input_shape: tuple[int, ...]) -> onnx.ModelProto:
@@ -65,15 +70,28 @@ def read_onnx(path: str | Path, input_shape: tuple[int, ...]) -> onnx.ModelProto
 
 def stored_architecture(model: onnx.ModelProto, source: str) -> Architecture | None:
     """Return the architecture that `network_to_onnx` stored, if it is one of ours."""
-    for entry in model.metadata_props:
-        if entry.key == ARCHITECTURE_KEY:
-            return Architecture.from_json(entry.value, source=source)
-    return None
+    text = _stored(model, ARCHITECTURE_KEY)
+    return None if text is None else Architecture.from_json(text, source=source)
+
+
+def stored_card(model: onnx.ModelProto, source: str) -> Card | None:
+    """Return the card that `store_card_` stored, if there is one."""
+    text = _stored(model, CARD_KEY)
+    return None if text is None else Card.from_json(text, source=source)
 
 
 def write_onnx(path: str | Path, model: onnx.ModelProto) -> None:
     """Write a model to a file, whole or not at all."""
     artifacts.write_bytes(path, model.SerializeToString())
+
+
+def _store_(model: onnx.ModelProto, key: str, value: str) -> None:
+    entry = model.metadata_props.add()
+    entry.key, entry.value = key, value
+
+
+def _stored(model: onnx.ModelProto, key: str) -> str | None:
+    return next((entry.value for entry in model.metadata_props if entry.key == key), None)
 
 
 def _set_input_shape(model: onnx.ModelProto, shape: tuple[int, ...], source: str) -> None:

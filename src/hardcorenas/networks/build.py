@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor, nn
 
 from hardcorenas.errors import InvalidArchitectureError
@@ -63,6 +64,15 @@ def build_stem(space: SearchSpace) -> nn.Sequential:
     if block is not None:
         stem.add_module("block", InvertedResidual(block))
     return stem
+
+
+def channels_last(network: Network) -> Network:
+    """Return a network whose weights lie as depth-wise convolutions like them.
+
+    On a processor that is up to twice as fast where pictures have one channel and so no layout of
+    their own; where they have three, the pictures decide.
+    """
+    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 
 def initialise_(network: nn.Module) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from hardcorenas.errors import InvalidArchitectureError, InvalidSpaceError, MissingDependencyError
@@ -78,6 +79,13 @@ def to_timm_model(architecture: Architecture, network: nn.Module) -> nn.Module:
     )
     model.train(network.training)
     return model
+
+
+def require_counterpart(space: SearchSpace) -> None:
+    """Refuse a space whose networks cannot be handed to timm: it has no such, or is missing."""
+    _require_expressible(space)
+    if find_spec("timm") is None:
+        raise MissingDependencyError("timm", "timm", "handing a network to timm")
 
 
 def _shaped(value: Tensor, like: Tensor, name: str) -> Tensor:

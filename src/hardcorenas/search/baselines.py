@@ -1,6 +1,6 @@
-"""Opponents under the interface of BCSFW: the same problem, objective and number of evaluations.
+"""Opponents of BCSFW: the same problem, the same bound on what is evaluated.
 
-Random and evolutionary search evaluate networks that fit and return the best. The soft penalty
+Random and evolutionary search score networks that fit and return the best. The soft penalty
 walks on logits by gradients and ends with an argmax, as FBNet and TF-NAS do; what it returns need
 not fit, and its result says so.
 """
@@ -17,7 +17,14 @@ from hardcorenas.search import discrete
 from hardcorenas.search.frank_wolfe import Status
 from hardcorenas.search.point import ONE, RelaxedPoint, point_of, to_units
 from hardcorenas.search.projection import project
-from hardcorenas.search.result import Objective, SearchResult, TraceStep, checked
+from hardcorenas.search.result import (
+    Objective,
+    Score,
+    SearchResult,
+    TraceStep,
+    checked,
+    checked_score,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,11 +37,11 @@ POPULATION = 50
 
 
 def search_random(
-    problem: Problem, objective: Objective, *, num_evaluations: int, seed: int = 0
+    problem: Problem, score: Score, *, num_evaluations: int, seed: int = 0
 ) -> SearchResult:
-    """Evaluate random networks that fit; return the one of least objective."""
+    """Score random networks that fit; return the one of least score."""
     rng = np.random.default_rng(seed)
-    seen = _Evaluated(problem, objective)
+    seen = _Evaluated(problem, score)
     for _ in range(num_evaluations):
         seen.evaluate(discrete.sample_fitting(problem, rng))
     return seen.result()
@@ -42,7 +49,7 @@ def search_random(
 
 def search_evolution(
     problem: Problem,
-    objective: Objective,
+    score: Score,
     *,
     num_evaluations: int,
     seed: int = 0,
@@ -53,8 +60,8 @@ def search_evolution(
 
     Args:
         problem: Space and budgets.
-        objective: The loss.
-        num_evaluations: Networks evaluated in all.
+        score: The loss of a network.
+        num_evaluations: Networks scored in all.
         seed: Of everything random.
         population: Size of the first generation and of those after it; a quarter become parents.
         mutation_rate: Probability that a depth or a choice is drawn anew.
@@ -65,7 +72,7 @@ def search_evolution(
             f"got {population} and {mutation_rate}"
         )
     rng = np.random.default_rng(seed)
-    seen = _Evaluated(problem, objective)
+    seen = _Evaluated(problem, score)
     for _ in range(min(population, num_evaluations)):
         seen.evaluate(discrete.sample_fitting(problem, rng))
     while seen.count < num_evaluations:
@@ -147,11 +154,11 @@ def search_penalty(
 
 
 class _Evaluated:
-    """Networks that were evaluated, and what the objective said of them."""
+    """Networks that were scored."""
 
-    def __init__(self, problem: Problem, objective: Objective) -> None:
+    def __init__(self, problem: Problem, score: Score) -> None:
         self._problem = problem
-        self._objective = objective
+        self._score = score
         self._values: dict[Architecture, list[float]] = {}
         self._trace: list[TraceStep] = []
 
@@ -160,9 +167,8 @@ class _Evaluated:
         return len(self._trace)
 
     def evaluate(self, network: Architecture) -> None:
-        """Call the objective; a network met again is judged by the mean of its values."""
-        point = point_of(self._problem.space, network)
-        value = float(checked(self._objective(point), self.count).value)
+        """Score a network; one met again is judged by the mean of its scores."""
+        value = checked_score(self._score(network), self.count)
         self._values.setdefault(network, []).append(value)
         costs = tuple(float(b.table.cost(network)) for b in self._problem.additive)
         self._trace.append(TraceStep(self.count, value, costs, self._problem.slack(costs)))

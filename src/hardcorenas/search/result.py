@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,6 +40,17 @@ class Objective(Protocol):
 
     def __call__(self, point: RelaxedPoint) -> Evaluation:
         """Evaluate a point; an architecture is a point that is certain of everything."""
+
+
+Score = Callable[["Architecture"], float]
+"""The loss of one network: what is minimised, judged without gradients."""
+
+
+def checked_score(value: float, step: int) -> float:
+    """Return a score that is finite; stop the search at one that is not."""
+    if not math.isfinite(value):
+        raise FloatingPointError(f"step {step}: the score of a network is {value}")
+    return float(value)
 
 
 def checked(answer: Evaluation, step: int) -> Evaluation:

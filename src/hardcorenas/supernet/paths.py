@@ -110,6 +110,50 @@ def sample_paths(space: SearchSpace, num_images: int, rng: np.random.Generator) 
     return Paths(depths, tuple(choices))
 
 
+def draw_paths(
+    space: SearchSpace,
+    choices: Sequence[NDArray[np.float64]],
+    depths: Sequence[NDArray[np.float64]],
+    num_images: int,
+    rng: np.random.Generator,
+) -> Paths:
+    """Draw a path of its own for every image, from given probabilities.
+
+    Over the batch every option comes up as often as its probability says, give or take one image,
+    in random order: the mean over the batch scatters less than with independent draws.
+
+    Args:
+        space: What can be built.
+        choices: For each block, stage after stage, the probabilities of its choices.
+        depths: For each stage, the probabilities of its depths.
+        num_images: How many paths.
+        rng: Where chance comes from.
+    """
+    rows = iter(choices)
+    return Paths(
+        tuple(
+            np.array(stage.depths)[_drawn(row[: len(stage.depths)], num_images, rng)]
+            for stage, row in zip(space.stages, depths, strict=True)
+        ),
+        tuple(
+            tuple(
+                _drawn(next(rows)[: len(stage.choices)], num_images, rng)
+                for _ in range(stage.max_depth)
+            )
+            for stage in space.stages
+        ),
+    )
+
+
+def _drawn(shares: NDArray[np.float64], num_images: int, rng: np.random.Generator) -> Indices:
+    """Return options in numbers that follow their probabilities, in random order."""
+    ends = np.cumsum(shares)
+    places = (rng.random() + np.arange(num_images)) / num_images * ends[-1]
+    drawn = np.searchsorted(ends, places, side="right")
+    # Rounding must not draw what has no probability.
+    return rng.permutation(np.minimum(drawn, np.flatnonzero(shares)[-1]))
+
+
 def _dealt(deck: Indices, num_images: int, rng: np.random.Generator) -> Indices:
     """Deal a deck of options again and again, from a random card on, to images in random order."""
     start = int(rng.integers(len(deck)))

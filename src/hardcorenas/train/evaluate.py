@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.optim.swa_utils import update_bn
 
+from hardcorenas.networks.build import channels_last
 from hardcorenas.space import Architecture
 from hardcorenas.supernet.paths import sample_paths
 from hardcorenas.train.data import evaluation_batches
@@ -81,10 +83,14 @@ def ready_network(
     supernet: Supernet, architecture: Architecture, data: ImageData, processes: Processes
 ) -> Network:
     """Return the network of an architecture with weights and statistics of its own, for use."""
-    network = supernet.extract(architecture)
-    images = (batch for batch, _ in _batches(data, data.train, processes, CALIBRATION_IMAGES))
-    recalibrate_(network, images, processes)
+    network = channels_last(supernet.extract(architecture))
+    recalibrate_(network, training_images(data, processes, CALIBRATION_IMAGES), processes)
     return network.eval()
+
+
+def training_images(data: ImageData, processes: Processes, limit: int) -> Iterator[Tensor]:
+    """Give so many training pictures, unchanged, shared by all processes."""
+    return (images for images, _ in _batches(data, data.train, processes, limit))
 
 
 def score(
@@ -105,6 +111,50 @@ def score(
     """
     network = ready_network(supernet, architecture, data, processes)
     return accuracy(network, data, data.heldout, processes, limit)
+
+
+def heldout_loss(
+    supernet: Supernet,
+    architecture: Architecture,
+    data: ImageData,
+    processes: Processes,
+    limit: int | None = None,
+) -> float:
+    """Return the mean loss of a network of a one-shot model on held-out pictures.
+
+    Networks that a search compares are close to each other; the loss tells them apart with fewer
+    pictures than the share of right answers does. Arguments are those of `score`.
+    """
+    network = ready_network(supernet, architecture, data, processes)
+    total, seen = _total_loss(network, _batches(data, data.heldout, processes, limit))
+    total_of_all, seen_by_all = processes.sum(total, seen)
+    return total_of_all / seen_by_all
+
+
+def loss_on_batches(
+    supernet: Supernet, architecture: Architecture, batches: Iterable[tuple[Tensor, Tensor]]
+) -> float:
+    """Return the mean loss of a network of a one-shot model, with the statistics of these images.
+
+    Args:
+        supernet: The one-shot model.
+        architecture: Which network of it.
+        batches: Images and labels; gone through twice.
+    """
+    network = supernet.extract(architecture)
+    update_bn((images for images, _ in batches), network)
+    total, seen = _total_loss(network.eval(), batches)
+    return total / seen
+
+
+@torch.no_grad()
+def _total_loss(network: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> tuple[float, int]:
+    """Return the loss of all images added up, and how many there are."""
+    total, seen = 0.0, 0
+    for images, labels in batches:
+        total += float(functional.cross_entropy(network(images), labels, reduction="sum"))
+        seen += len(labels)
+    return total, seen
 
 
 @torch.no_grad()

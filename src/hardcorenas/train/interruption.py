@@ -11,18 +11,22 @@ from hardcorenas.errors import HardcorenasError
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
+    from hardcorenas.train.processes import Processes
 
-class TrainingInterrupted(HardcorenasError):  # noqa: N818 - nothing went wrong
-    """Training was asked to stop and has saved everything first.
+
+class Interrupted(HardcorenasError):  # noqa: N818 - nothing went wrong
+    """Work was asked to stop and has saved everything first.
 
     Attributes:
         signal_number: What it was asked by.
+        advice: How to go on.
     """
+
+    advice = "give the same command again to go on"
 
     def __init__(self, signal_number: int, step: int) -> None:
         super().__init__(
-            f"stopped by {signal.Signals(signal_number).name} after step {step}, all saved; "
-            f"give the same command with --resume to go on"
+            f"stopped by {signal.Signals(signal_number).name} after step {step}, all saved"
         )
         self.signal_number = signal_number
 
@@ -40,6 +44,11 @@ class StopSignals:
     def __init__(self) -> None:
         self.received = 0
         self._before: dict[int, object] = {}
+
+    def stop_if_asked(self, processes: Processes, step: int) -> None:
+        """Raise `Interrupted` in all processes if one of them was asked to stop."""
+        if any(processes.sum(self.received)):
+            raise Interrupted(self.received or signal.SIGTERM, step)
 
     def __enter__(self) -> StopSignals:
         if threading.current_thread() is threading.main_thread():

@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from hardcorenas.train.data import num_batches, training_batches
 from hardcorenas.train.data.chance import Use, draws
-from hardcorenas.train.interruption import TrainingInterrupted
+from hardcorenas.train.interruption import Interrupted
 from hardcorenas.train.state import TrainingState
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def train(
                 last_save = time.monotonic()
             if asked:
                 number = signals.received or signal.SIGTERM
-                raise TrainingInterrupted(number, phase.first_step + state.step)
+                raise Interrupted(number, phase.first_step + state.step)
         before = time.monotonic()
         _finish_epoch(state, callbacks, processes)
         last_moment += time.monotonic() - before  # judging is not training
@@ -187,7 +187,7 @@ def _finish_epoch(state: TrainingState, callbacks: Callbacks, processes: Process
     """Show the averaged model; if that is the moment to stop, save first."""
     try:
         callbacks.epoch_done(state.averaged.module, state.step)
-    except TrainingInterrupted:
+    except Interrupted:
         if processes.is_first:
             callbacks.save(state.state_dict())
         raise

@@ -6,7 +6,6 @@ through all networks, which gives w*. Both are written into the run's folder.
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidSpaceError
-from hardcorenas.networks.build import build
-from hardcorenas.space import SearchSpace
+from hardcorenas.errors import ArtifactError, HardcorenasError
+from hardcorenas.networks.build import build, channels_last
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import sample_path, sample_paths
 from hardcorenas.train.data import ImageData, num_batches
@@ -27,7 +25,7 @@ from hardcorenas.train.evaluate import (
     representatives,
     score,
 )
-from hardcorenas.train.interruption import StopSignals, TrainingInterrupted
+from hardcorenas.train.interruption import StopSignals
 from hardcorenas.train.job import Job, claimed_data, job_data
 from hardcorenas.train.log import Moment, TrainingLog
 from hardcorenas.train.loop import STEPS_PER_MOMENT, Callbacks, Phase, train
@@ -36,8 +34,6 @@ from hardcorenas.train.run_folder import RunFolder
 from hardcorenas.train.tasks import Supervised
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from torch import nn
 
     from hardcorenas.artifacts import Json
@@ -77,22 +73,6 @@ def train_one_shot(
     finally:
         folder.release()
     return result
-
-
-def load_one_shot(folder: Path) -> Supernet:
-    """Return the one-shot model of a finished run, in evaluation mode, with w*."""
-    run = RunFolder(folder)
-    description = run.read_description()
-    try:
-        num_classes = len(description["data"]["classes"])
-        space = SearchSpace.from_dict(description["space"] | {"num_classes": num_classes})
-        supernet = Supernet(space)
-        supernet.load_state_dict(run.load_weights("supernet"))
-    except (KeyError, TypeError, RuntimeError, InvalidSpaceError) as error:
-        raise ArtifactError(
-            f"{folder}: its weights and its run.json do not belong together ({error})"
-        ) from None
-    return supernet.eval()
 
 
 def _train_both_phases(
@@ -227,7 +207,7 @@ class _Run:
         """Return the heaviest network with w̄*."""
         teacher = build(self.space, self.space.heaviest)
         teacher.load_state_dict(self.folder.load_weights("heaviest"))
-        return teacher.to(self.processes.device).eval().requires_grad_(False)
+        return channels_last(teacher).to(self.processes.device).eval().requires_grad_(False)
 
     def _finish_heaviest(self, averaged: Supernet) -> None:
         """Keep w̄* and get ready for the second phase."""
@@ -274,9 +254,7 @@ class _Run:
             accuracies[name] = score(
                 supernet, network, self.data, self.processes, _EVALUATION_IMAGES
             )
-            if any(self.processes.sum(signals.received)):
-                asked_by = signals.received or signal.SIGTERM
-                raise TrainingInterrupted(asked_by, phase.first_step + step)
+            signals.stop_if_asked(self.processes, phase.first_step + step)
         self._note(phase, step, accuracies=accuracies)
 
     def _note(self, phase: Phase, step: int, **facts: Any) -> None:

@@ -17,6 +17,7 @@ from datetime import timedelta
 from multiprocessing import parent_process
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -30,6 +31,7 @@ from hardcorenas.processors import keep_freed_memory, num_cores
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from numpy.typing import NDArray
     from torch.multiprocessing.spawn import ProcessContext
 
 FEWEST_IMAGES = 32  # a process: fewer would be groups of one or two
@@ -39,7 +41,7 @@ _PATIENCE_TO_MEET = timedelta(seconds=30)  # until the first process, which is t
 _STARTED, _ERROR = "started", "error"
 _OTHER_ENDED = (
     "another process of this training has ended, perhaps for want of memory; "
-    "give the same command with --resume, or with --processes 1"
+    "give the same command again (train: with --resume), or with --processes 1"
 )
 
 
@@ -69,6 +71,10 @@ class Processes:
         tensor = torch.tensor(values, dtype=torch.float64, device=self._meeting_place())
         dist.all_reduce(tensor)
         return [float(value) for value in tensor]
+
+    def mean(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean of a vector over all processes, the same in each."""
+        return np.array(self.sum(*vector.tolist())) / self.count
 
     def average_(self, tensors: list[Tensor]) -> None:
         """Overwrite tensors of floats by their means over all processes."""

@@ -87,6 +87,13 @@ class RunFolder:
             text = artifacts.dump(identity, kind="run", version=FORMAT_VERSION)
             artifacts.write_text(self.description, text)
 
+    def is_of(self, identity: Json) -> bool:
+        """Return whether this folder is the one of just this run."""
+        if not self.description.exists():
+            return False
+        there = self.read_description()
+        return all(there.get(field) == value for field, value in identity.items())
+
     def release(self) -> None:
         """Let others have the folder; the end of the process does it too."""
         if self._held is not None:

@@ -62,6 +62,7 @@ def record(
     before: Sequence[Round] = (),
     seed: int = 0,
     yardstick_every_ns: int = YARDSTICK_EVERY_NS,
+    between: Run | None = None,
     progress: Progress = lambda *_: None,
 ) -> list[Round]:
     """Return rounds of readings, those of an interrupted recording first.
@@ -76,6 +77,7 @@ def record(
         before: Rounds that are in that file already.
         seed: Decides the orders.
         yardstick_every_ns: A yardstick follows after more work than this; 0 for after every item.
+        between: Called before every reading, untimed.
         progress: Called after every round.
     """
     rounds = list(before)
@@ -102,6 +104,7 @@ def record(
             visits,
             seed=f"{seed}/{len(rounds)}",
             yardstick_every_ns=yardstick_every_ns,
+            between=between,
         )
         if path is not None:
             append_round(path, played)

@@ -44,6 +44,7 @@ def play_round(
     *,
     seed: str,
     yardstick_every_ns: int = YARDSTICK_EVERY_NS,
+    between: Run | None = None,
 ) -> Round:
     """Run every item as often as it is to be visited, shuffled, with yardsticks in between.
 
@@ -53,6 +54,7 @@ def play_round(
         visits: How often each item runs in a round.
         seed: Decides the order.
         yardstick_every_ns: A yardstick follows after more work than this; 0 for after every item.
+        between: Called before every reading, untimed.
     """
     order = [item for item, times in enumerate(visits) for _ in range(times)]
     random.Random(seed).shuffle(order)
@@ -61,6 +63,8 @@ def play_round(
         began = perf_counter_ns()
 
         def take(item: int, run: Run) -> int:
+            if between is not None:
+                between()
             start = perf_counter_ns()
             run()
             duration = perf_counter_ns() - start

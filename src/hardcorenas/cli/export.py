@@ -1,0 +1,60 @@
+"""``hardcorenas export``: a trained network as files that ship."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - read when the command is parsed
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from cyclopts import Parameter
+
+from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
+from hardcorenas.cli.tables import print_table, text_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hardcorenas.deploy.export import Exported
+
+
+def export(
+    folder: Path,
+    /,
+    *,
+    format: Annotated[list[str] | None, Parameter(negative="")] = None,  # noqa: A002 - its name
+    supernet: Path | None = None,
+    finetuned: Path | None = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    batch_size: WholeNumber = 1,
+) -> None:
+    """Write a trained network in several formats; each file is loaded again and compared.
+
+    Args:
+        folder: Of the network, as `hardcorenas search` and `hardcorenas finetune` wrote it.
+        format: onnx, torch, safetensors or timm; may be repeated. By default the first three.
+        supernet: Folder of the one-shot model; by default the one that FOLDER is in.
+        finetuned: Folder of the training; by default FOLDER/finetune.
+        output: Where to write; by default FOLDER.
+        batch_size: Images at once of the ONNX file: that of the latency table.
+    """
+    from hardcorenas.deploy.export import DEFAULT_FORMATS
+    from hardcorenas.pipeline.exporting import export_finetuned
+    from hardcorenas.pipeline.network_folder import NetworkFolder
+
+    place = NetworkFolder(folder)
+    written = export_finetuned(
+        supernet or folder.resolve().parent.parent,
+        place.load_architecture(),
+        finetuned or place.finetune,
+        output or folder,
+        formats=cast("Any", format or DEFAULT_FORMATS),
+        batch_size=batch_size,
+    )
+    print_exported(written)
+
+
+def print_exported(written: Sequence[Exported]) -> None:
+    """Print the files with how far each is from the network."""
+    rows = text_table("written and checked", "bytes", "largest difference of a logit")
+    for file in written:
+        rows.add_row(str(file.path), f"{file.num_bytes:,}", f"{file.largest_difference:.1e}")
+    print_table(rows)

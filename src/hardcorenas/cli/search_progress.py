@@ -1,0 +1,84 @@
+"""What a person sees before, during and after a search."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from hardcorenas.cli.live import LiveBar, clock
+from hardcorenas.cli.tables import print_table, text_table
+
+if TYPE_CHECKING:
+    from hardcorenas.pipeline.search_run import Found
+    from hardcorenas.pipeline.searching import SearchMoment
+    from hardcorenas.search.problem import Problem
+    from hardcorenas.search.tightness import Tightness
+
+
+def print_tightness(found: Tightness) -> None:
+    """Print each budget with the range of its space, and how tight they are together."""
+    rows = text_table("budget", "limit", "lightest", "heaviest", "room")
+    for room in found.rooms:
+        show = room.budget.table.display_unit.format
+        amounts = (show(room.budget.limit), show(room.cheapest), show(room.dearest))
+        rows.add_row(room.label, *amounts, f"{room.share:.0%}")
+    print_table(rows)
+    print(f"{found.word}\n")
+
+
+class SearchProgress:
+    """A bar with the loss, the expected cost against each budget, and the gap.
+
+    Args:
+        problem: Names and units of the budgets.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._live = LiveBar()
+        self._started = time.monotonic()
+        self._first: int | None = None
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._live.close()
+
+    def report(self, moment: SearchMoment) -> None:
+        """Show where the search is."""
+        if self._first is None:
+            self._first = moment.done
+        spent = time.monotonic() - self._started
+        done = max(1, moment.done - self._first)
+        left = clock(spent / done * (moment.of - moment.done))
+        facts = f"{self._facts(moment)}  {left} left"
+        what = "search" if moment.step is not None else "networks next to it"
+        self._live.show(what, moment.done, moment.of, facts)
+
+    def _facts(self, moment: SearchMoment) -> str:
+        step = moment.step
+        if step is None:
+            return f"best loss {moment.loss:.3f}"
+        parts = [f"loss {moment.loss:.3f}"]
+        for budget, cost in zip(self._problem.additive, step.costs, strict=True):
+            show = budget.table.display_unit.format
+            parts.append(f"{show(cost)} of {show(budget.limit)}")
+        if step.gap is not None:
+            parts.append(f"gap {step.gap:.3f}")
+        return "  ".join(parts)
+
+
+def print_found(problem: Problem, found: Found) -> None:
+    """Print the network and what it costs of each budget."""
+    print(f"found: {found.architecture}")
+    for label, budget in zip(problem.labels, problem.budgets, strict=True):
+        show = budget.table.display_unit.format
+        cost = found.costs[label]
+        print(f"  {label}: {show(cost)} of {show(budget.limit)} ({cost / budget.limit:.1%})")
+    details = found.details
+    local = details["local_search"]
+    if local is not None:
+        print(
+            f"  loss on held-out images: {local['projected_loss']:.3f} after projection, "
+            f"{local['loss']:.3f} after {local['networks']} networks next to it"
+        )
+    print(f"  {details['effort']['images']:,} images in {clock(details['seconds'])}")

@@ -1,0 +1,129 @@
+"""What one has to know to use a trained network, kept in every file that holds one."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+
+from hardcorenas import artifacts
+from hardcorenas.errors import ArtifactError, InvalidArgumentError, shown
+from hardcorenas.space import Architecture, checks
+
+FORMAT_VERSION = 1
+# Under this name files of any format carry their card.
+CARD_KEY = "hardcorenas.card"
+_FIELDS = ("architecture", "classes", "mean", "std")
+
+
+@dataclass(frozen=True)
+class Card:
+    """What one has to know to use a trained network.
+
+    It takes images as ``(pixel/255 - mean) / std``, in float32, N×C×H×W, the sides those of its
+    space.
+
+    Attributes:
+        architecture: Which network it is.
+        classes: Names of the classes; logits count along them.
+        mean: Of each channel, as a fraction of white.
+        std: Standard deviation of each channel, likewise.
+    """
+
+    architecture: Architecture
+    classes: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.architecture, Architecture):
+            raise InvalidArgumentError(
+                f"architecture: expected an Architecture, got {shown(self.architecture)}"
+            )
+        space = self.architecture.space
+        checks.assign(
+            self,
+            classes=_names(self.classes, space.num_classes),
+            mean=_numbers("mean", self.mean, space.input_channels),
+            std=_numbers("std", self.std, space.input_channels),
+        )
+        if min(self.std) <= 0:
+            raise InvalidArgumentError(f"std: expected numbers above 0, got {shown(self.std)}")
+
+    def to_json(self) -> str:
+        """Return a JSON document."""
+        content = {
+            "architecture": json.loads(self.architecture.to_json()),
+            "classes": list(self.classes),
+            "mean": list(self.mean),
+            "std": list(self.std),
+        }
+        return artifacts.dump(content, kind="card", version=FORMAT_VERSION)
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "card") -> Card:
+        """Read what `to_json` wrote.
+
+        Args:
+            text: The JSON document.
+            source: What to call it in errors, usually the name of the file that holds it.
+
+        Raises:
+            ArtifactError: If it is none.
+        """
+        data = artifacts.parse(text, kind="card", version=FORMAT_VERSION, source=source)
+        for field in sorted(set(_FIELDS) ^ set(data)):
+            state = "is not a known field" if field in data else "is missing"
+            raise ArtifactError(f"{source}: {shown(field)} {state}; expected {', '.join(_FIELDS)}")
+        architecture = Architecture.from_json(json.dumps(data.pop("architecture")), source=source)
+        try:
+            return cls(architecture, **data)
+        except InvalidArgumentError as error:
+            raise ArtifactError(f"{source}: {error}") from None
+
+
+def _items(field: str, values: object, count: int) -> tuple[object, ...]:
+    if isinstance(values, str) or not isinstance(values, Sequence) or len(values) != count:
+        given = len(values) if isinstance(values, list | tuple) else shown(values)
+        raise InvalidArgumentError(
+            f"{field}: expected a list of {count}, as the architecture's space says, got {given}"
+        )
+    return tuple(values)
+
+
+def _names(values: object, count: int) -> tuple[str, ...]:
+    """Return names; two may be equal, as ImageNet's two kinds of crane are."""
+    names = []
+    for position, name in enumerate(_items("classes", values, count)):
+        if not isinstance(name, str) or not name or not _is_unicode(name):
+            raise InvalidArgumentError(
+                f"classes[{position}]: expected a name in Unicode, got {shown(name)}"
+            )
+        names.append(name)
+    return tuple(names)
+
+
+def _is_unicode(name: str) -> bool:
+    """Return whether a text can be written as UTF-8; names of folders on a disk may not."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _numbers(field: str, values: object, count: int) -> tuple[float, ...]:
+    numbers = []
+    for position, value in enumerate(_items(field, values, count)):
+        try:
+            number = float(value) if isinstance(value, Real) else math.nan
+        except OverflowError:
+            number = math.inf
+        if isinstance(value, bool) or not math.isfinite(number):
+            raise InvalidArgumentError(
+                f"{field}[{position}]: expected a finite number, got {shown(value)}"
+            )
+        numbers.append(number)
+    return tuple(numbers)

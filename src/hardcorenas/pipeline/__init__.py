@@ -1,0 +1,1 @@
+"""The main job: the steps of the other folders, one after the other, each kept and gone on with."""

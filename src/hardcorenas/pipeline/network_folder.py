@@ -1,0 +1,130 @@
+"""The folder of one network that was searched for: what it is, how it was found, what it became.
+
+search.json          budgets, network, costs, and what the search looked at
+architecture.json    the network
+architecture.timm    the network as timm writes it
+point.json           the relaxed point that it was projected from
+trace.jsonl          the search, step by step, with some of its points
+journal.jsonl        every answer that the search was given, to go on from
+finetune/            the training of the network, and its weights
+network.*            the exported files
+certificate.json     the measurement
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hardcorenas import artifacts
+from hardcorenas.errors import ArtifactError, HardcorenasError
+from hardcorenas.space import Architecture
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from hardcorenas.artifacts import Json
+    from hardcorenas.search.point import RelaxedPoint
+    from hardcorenas.search.result import TraceStep
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class NetworkFolder:
+    """The files of one network.
+
+    Attributes:
+        path: The folder; it need not exist yet.
+    """
+
+    path: Path
+
+    @property
+    def search(self) -> Path:
+        """What was found."""
+        return self.path / "search.json"
+
+    @property
+    def architecture(self) -> Path:
+        """The network."""
+        return self.path / "architecture.json"
+
+    @property
+    def journal(self) -> Path:
+        """The answers that the search was given."""
+        return self.path / "journal.jsonl"
+
+    @property
+    def finetune(self) -> Path:
+        """The folder of the fine-tuning."""
+        return self.path / "finetune"
+
+    @property
+    def certificate(self) -> Path:
+        """The certificate."""
+        return self.path / "certificate.json"
+
+    def save_search(self, content: Json) -> None:
+        """Write what was found; this comes last, and says that the search is done."""
+        text = artifacts.dump(content, kind="search", version=FORMAT_VERSION)
+        artifacts.write_text(self.search, text)
+
+    def read_search(self) -> Json | None:
+        """Return what was found, or None if nothing was yet."""
+        if not self.search.exists():
+            return None
+        return artifacts.parse(
+            artifacts.read_text(self.search),
+            kind="search",
+            version=FORMAT_VERSION,
+            source=str(self.search),
+        )
+
+    def save_architecture(self, network: Architecture) -> None:
+        """Write the network, and as timm writes it."""
+        network.save(self.architecture)
+        text = json.dumps(network.to_timm(), indent=1)
+        artifacts.write_text(self.path / "architecture.timm", f"{text}\n")
+
+    def load_architecture(self) -> Architecture:
+        """Return the network."""
+        if not self.architecture.exists():
+            raise HardcorenasError(
+                f"{self.path}: holds no network; find one with: hardcorenas search"
+            )
+        return Architecture.load(self.architecture)
+
+    def save_point(self, point: RelaxedPoint) -> None:
+        """Write the relaxed point."""
+        text = artifacts.dump(plain_point(point), kind="point", version=FORMAT_VERSION)
+        artifacts.write_text(self.path / "point.json", text)
+
+    def save_trace(self, steps: Sequence[TraceStep], points: dict[int, RelaxedPoint]) -> None:
+        """Write the steps, and the points that some of them ended at."""
+        lines = []
+        for step in steps:
+            line: dict[str, Any] = dataclasses.asdict(step)
+            if step.index in points:
+                line["point"] = plain_point(points[step.index], digits=4)
+            lines.append(json.dumps(line))
+        artifacts.write_text(self.path / "trace.jsonl", "".join(f"{line}\n" for line in lines))
+
+    def discard_search(self) -> None:
+        """Forget a search of something else, before another takes its place."""
+        try:
+            for path in (self.search, self.architecture, self.certificate):
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise ArtifactError(f"{path}: cannot be removed ({error.strerror})") from error
+
+
+def plain_point(point: RelaxedPoint, digits: int = 9) -> Json:
+    """Return a point's probabilities as plain numbers."""
+    return {
+        "alpha": point.alpha_shares.round(digits).tolist(),
+        "beta": point.beta_shares.round(digits).tolist(),
+    }

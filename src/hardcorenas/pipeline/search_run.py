@@ -1,0 +1,197 @@
+"""A search in a folder: on the one-shot model of a run, written down, gone on with."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hardcorenas.pipeline.effort import Effort, SearchSettings
+from hardcorenas.pipeline.network_folder import NetworkFolder
+from hardcorenas.pipeline.searching import (
+    Question,
+    Report,
+    SearchMoment,
+    calibration_images,
+    question_of,
+    search,
+)
+from hardcorenas.search.journal import Journal
+from hardcorenas.search.problem import Problem
+from hardcorenas.space import Architecture
+from hardcorenas.train.finished import FinishedRun
+from hardcorenas.train.interruption import StopSignals
+from hardcorenas.train.processes import Processes, run_together
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hardcorenas.artifacts import Json
+    from hardcorenas.resources import Budget
+    from hardcorenas.search.local import LocalSearch
+    from hardcorenas.search.point import RelaxedPoint
+    from hardcorenas.search.result import SearchResult
+
+_SNAPSHOTS = 50
+
+
+@dataclass(frozen=True)
+class SearchJob:
+    """All that decides the outcome of a search.
+
+    Attributes:
+        run: Folder of the one-shot model.
+        folder: Where the network is to be kept.
+        budgets: What may not be exceeded.
+        settings: How to search.
+        source: Where the pictures are, if not where they were.
+    """
+
+    run: Path
+    folder: Path
+    budgets: tuple[Budget, ...]
+    settings: SearchSettings
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found, as its folder keeps it.
+
+    Attributes:
+        architecture: The network.
+        fits: Whether it keeps every budget; always, but for methods that do not promise it.
+        costs: What it costs, by budget, in the unit of its table.
+        details: All that search.json says.
+    """
+
+    architecture: Architecture
+    fits: bool
+    costs: dict[str, int]
+    details: Json
+
+
+def search_run(job: SearchJob, *, processes: int = 1, report: Report | None = None) -> Found:
+    """Search on the one-shot model of a run; what was found before is not searched for again.
+
+    Args:
+        job: What to do.
+        processes: How many processes share the work; under ``torchrun`` its own number counts. With
+            more than one, call this under ``if __name__ == "__main__":``.
+        report: Told where the search is.
+    """
+    found = found_before(job)
+    if found is None:
+        run_together(processes, _search, job, first_only={"report": report})
+        found = found_before(job)
+        assert found is not None, "a search ends with a network"
+    return found
+
+
+def found_before(job: SearchJob) -> Found | None:
+    """Return what this very search has found before, or None."""
+    details = NetworkFolder(job.folder).read_search()
+    if details is None or details.get("inputs") != inputs(job):
+        return None
+    space = job.budgets[0].table.space
+    network = Architecture.parse(space, details["architecture"])
+    return Found(network, details["fits"], details["costs"], details)
+
+
+def inputs(job: SearchJob) -> Json:
+    """Return what decides a search; one with other inputs is another search."""
+    return {
+        "supernet": FinishedRun.open(job.run).digest(),
+        "budgets": [
+            {
+                "resource": budget.name,
+                "limit": budget.limit,
+                "unit": budget.table.unit,
+                "device": budget.table.provenance.device,
+                "table": hashlib.sha256(budget.table.to_json().encode()).hexdigest(),
+            }
+            for budget in job.budgets
+        ],
+        "settings": dataclasses.asdict(job.settings),
+    }
+
+
+def _search(processes: Processes, job: SearchJob, report: Report | None = None) -> None:
+    """Do one process's share of a search."""
+    run = FinishedRun.open(job.run)
+    problem = Problem(run.space, job.budgets)
+    data = run.data(job.source)
+    supernet = run.supernet().to(processes.device)
+    effort = Effort.of(job.settings, len(data.heldout), calibration_images(data))
+    folder = NetworkFolder(job.folder)
+    identity = inputs(job)
+    journal = Journal(folder.journal, identity, writes=processes.is_first)
+    processes.wait()  # all have read it before the first goes on writing
+    answers = question_of(
+        supernet,
+        data,
+        effort,
+        seed=job.settings.seed,
+        first_call=journal.num_gradients,
+        processes=processes,
+    )
+    known = Question(journal.objective(answers.objective), journal.score(answers.score))
+    points: dict[int, RelaxedPoint] = {}
+    every = max(1, effort.steps // _SNAPSHOTS)
+    started = time.monotonic()
+    with StopSignals() as signals:
+
+        def tell(moment: SearchMoment) -> None:
+            if moment.step is not None and moment.point is not None:
+                index = moment.step.index
+                if index % every == 0 or index == effort.steps - 3:
+                    points[index] = moment.point
+            if report is not None:
+                report(moment)
+            signals.stop_if_asked(processes, moment.done)
+
+        result, local = search(problem, known, job.settings, effort, tell)
+    if not processes.is_first:
+        return
+    folder.discard_search()
+    if result.point is not None:
+        folder.save_point(result.point)
+    folder.save_trace(result.trace, points)
+    if result.fits:  # a network that does not fit is never handed on
+        folder.save_architecture(result.architecture)
+    folder.save_search(
+        {
+            "inputs": identity,
+            **_outcome(problem, result, local),
+            "effort": {**dataclasses.asdict(effort), "images": effort.images},
+            "seconds": time.monotonic() - started,
+        }
+    )
+
+
+def _outcome(problem: Problem, result: SearchResult, local: LocalSearch | None) -> Json:
+    projection = result.projection
+    return {
+        "architecture": str(result.architecture),
+        "fits": result.fits,
+        "costs": result.costs,
+        "limits": dict(zip(problem.labels, (b.limit for b in problem.budgets), strict=True)),
+        "loss": result.value,
+        "status": result.status.name.lower(),
+        "gap": result.gap,
+        "projection": projection
+        and {
+            "method": projection.method,
+            "architecture": str(projection.architecture),
+            "credit": projection.credit,
+            "thinned": projection.thinned,
+        },
+        "local_search": local
+        and {
+            "projected_loss": local.first_score,
+            "loss": local.score,
+            "networks": local.num_networks,
+        },
+    }

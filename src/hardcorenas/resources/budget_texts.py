@@ -1,0 +1,67 @@
+"""Budgets as people write them: ``12ms``, ``macs=300M``, ``phone.json=9ms``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from hardcorenas.artifacts import is_file
+from hardcorenas.errors import InvalidBudgetError
+from hardcorenas.networks.counting import Resource
+from hardcorenas.resources.budget import Budget
+from hardcorenas.resources.count import count
+from hardcorenas.resources.table import ResourceTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hardcorenas.space import SearchSpace
+
+LATENCY = "latency"
+
+
+def needs_table(text: str) -> bool:
+    """Return whether a budget is one of latency without a table of its own."""
+    return _name(text) == LATENCY
+
+
+def read_budgets(
+    texts: Sequence[str], space: SearchSpace, table: ResourceTable | None = None
+) -> list[Budget]:
+    """Return the budgets that texts mean.
+
+    Args:
+        texts: An amount behind ``latency=``, ``macs=``, ``params=``, ``memory=`` or the file of a
+            table and ``=``; without a name it is a latency.
+        space: What is to be built.
+        table: Of latencies, for those that name no file.
+    """
+    if not texts:
+        raise InvalidBudgetError(
+            "no budget is given; expected one or more, such as --budget 12ms or --budget macs=300M"
+        )
+    return [_read(text, space, table) for text in texts]
+
+
+def _read(text: str, space: SearchSpace, table: ResourceTable | None) -> Budget:
+    name, amount = _name(text), text.rpartition("=")[2].strip()
+    if table is not None and name in (LATENCY, table.resource):
+        return Budget(table, amount)
+    if name == LATENCY:
+        raise InvalidBudgetError(
+            f"--budget {text}: a latency needs a table of the device; measure one with: "
+            f"hardcorenas measure, and give it with --table"
+        )
+    for resource in get_args(Resource):
+        if resource == name:
+            return Budget(count(space, resource), amount)
+    if is_file(name):
+        return Budget(ResourceTable.load(name), amount)
+    expected = ", ".join([LATENCY, *get_args(Resource)])
+    raise InvalidBudgetError(
+        f"--budget {text}: {name!r} is not one of {expected}, nor the file of a table"
+    )
+
+
+def _name(text: str) -> str:
+    name, equals, _ = text.rpartition("=")
+    return name.strip() if equals else LATENCY

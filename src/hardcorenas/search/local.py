@@ -1,0 +1,175 @@
+"""The last step of a search: better networks next to the one that projection gave.
+
+Projection rounds probabilities; what it returns need not be the best of the networks around it.
+Here its neighbours that keep every budget are scored, the most promising first: those to which the
+gradients of the search say the loss would fall furthest. Near a tight budget hardly any single
+change fits, so pairs of changes, one of which pays for the other, are neighbours too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hardcorenas.search.result import checked_score
+from hardcorenas.space import Architecture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hardcorenas.search.point import Floats
+    from hardcorenas.search.problem import Problem
+    from hardcorenas.search.result import Score
+
+
+@dataclass(frozen=True)
+class LocalSearch:
+    """What a local search found.
+
+    Attributes:
+        architecture: The network of least score.
+        score: Its score.
+        first_score: The score of the first network it was given.
+        num_networks: How many networks were scored.
+    """
+
+    architecture: Architecture
+    score: float
+    first_score: float
+    num_networks: int
+
+
+def search_locally(
+    problem: Problem,
+    starts: Sequence[Architecture],
+    score: Score,
+    *,
+    gradient: Floats,
+    num_networks: int,
+) -> LocalSearch:
+    """Climb from the best of some networks to better neighbours that fit.
+
+    Args:
+        problem: Space and budgets.
+        starts: Networks that fit, to begin with.
+        score: The loss of a network.
+        gradient: What the search knows of the loss by choices and depths, as
+            `Problem.pad_gradient` lays it out; relative to the mean of each row.
+        num_networks: How many networks may be scored.
+    """
+    scores: dict[Architecture, float] = {}
+
+    def judge(network: Architecture) -> float:
+        scores[network] = checked_score(score(network), len(scores))
+        return scores[network]
+
+    for start in dict.fromkeys(starts):
+        judge(start)
+    best = min(scores, key=lambda network: scores[network])
+    improved = True
+    while improved:
+        improved = False
+        for network in promising_neighbours(problem, best, gradient):
+            if network in scores:
+                continue
+            if len(scores) >= num_networks:
+                break
+            if judge(network) < scores[best]:
+                best, improved = network, True
+                break
+    assert problem.fits_discrete(best), "only networks that fit are scored"
+    return LocalSearch(best, scores[best], scores[starts[0]], len(scores))
+
+
+def promising_neighbours(
+    problem: Problem, network: Architecture, gradient: Floats
+) -> Iterator[Architecture]:
+    """Yield networks that fit and differ in one or two things, by what gradients promise."""
+    moves: list[_Move] = []
+    first_block = 0
+    for number, blocks in enumerate(network.indices):
+        moves += _Stage(problem, number, first_block, gradient).moves(list(blocks))
+        first_block += problem.space.stages[number].max_depth
+    promised = np.array([move.promised for move in moves])
+    extra = np.array([move.extra_costs for move in moves]).reshape(len(moves), -1)
+    first, second = np.triu_indices(len(moves))  # a move with itself is that move alone
+    alone = first == second
+    slack = [b.limit - b.table.cost(network) for b in problem.additive]
+    totals = np.where(alone[:, None], extra[first], extra[first] + extra[second])
+    stages = np.array([move.stage for move in moves])
+    apart = alone | (stages[first] != stages[second])
+    pairs = np.flatnonzero(apart & (totals <= slack).all(1))
+    gains = np.where(alone, promised[first], promised[first] + promised[second])[pairs]
+    for pair in pairs[np.argsort(gains, kind="stable")]:
+        stages_of = [list(blocks) for blocks in network.indices]
+        for move in {int(first[pair]), int(second[pair])}:
+            stages_of[moves[move].stage] = moves[move].blocks
+        neighbour = Architecture.from_indices(problem.space, stages_of)
+        if problem.fits_discrete(neighbour):  # peaks are no sums
+            yield neighbour
+
+
+@dataclass(frozen=True)
+class _Move:
+    """One stage changed in one thing.
+
+    Attributes:
+        stage: Which stage.
+        blocks: Its choices afterwards.
+        promised: What the loss gains by it, by the gradient; less is better.
+        extra_costs: What it adds to each additive budget.
+    """
+
+    stage: int
+    blocks: list[int]
+    promised: float
+    extra_costs: list[int]
+
+
+class _Stage:
+    """One stage of a network: what its choices are worth and what they cost."""
+
+    def __init__(self, problem: Problem, number: int, first_block: int, gradient: Floats) -> None:
+        by_choice, by_depth = problem.split_gradient(gradient)
+        self.number = number
+        self.stage = problem.space.stages[number]
+        self.by_choice = by_choice[first_block : first_block + self.stage.max_depth]
+        self.by_depth = by_depth[number]
+        self.tables = [budget.table.costs[number] for budget in problem.additive]
+
+    def moves(self, blocks: list[int]) -> Iterator[_Move]:
+        """Yield the stage with one thing changed."""
+        worth, spent = self._worth(blocks), self._costs(blocks)
+        for changed in self._changes(blocks):
+            extra = [new - old for new, old in zip(self._costs(changed), spent, strict=True)]
+            yield _Move(self.number, changed, self._worth(changed) - worth, extra)
+
+    def _changes(self, blocks: list[int]) -> Iterator[list[int]]:
+        choices = range(len(self.stage.choices))
+        for b, chosen in enumerate(blocks):
+            for choice in choices:
+                if choice != chosen:
+                    yield [*blocks[:b], choice, *blocks[b + 1 :]]
+        for depth in self.stage.depths:
+            if depth < len(blocks):
+                yield blocks[:depth]
+            elif depth > len(blocks):
+                new = range(len(blocks), depth)
+                best = [int(self.by_choice[b, : len(choices)].argmin()) for b in new]
+                cheap = [self._cheapest(b) for b in new]
+                for added in (best, cheap):
+                    yield [*blocks, *added]
+
+    def _worth(self, blocks: list[int]) -> float:
+        """Return what the gradient says of the choices and of the depth; less is better."""
+        choices = self.by_choice[np.arange(len(blocks)), blocks].sum()
+        return float(choices + self.by_depth[self.stage.depths.index(len(blocks))])
+
+    def _costs(self, blocks: list[int]) -> list[int]:
+        return [sum(table[b][c] for b, c in enumerate(blocks)) for table in self.tables]
+
+    def _cheapest(self, block: int) -> int:
+        costs = np.sum([table[block] for table in self.tables], axis=0)
+        return int(np.argmin(costs)) if self.tables else 0

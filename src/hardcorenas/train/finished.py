@@ -1,0 +1,128 @@
+"""A one-shot model that has been trained: its weights, its pictures, how it was made."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from hardcorenas.errors import (
+    ArtifactError,
+    DataError,
+    HardcorenasError,
+)
+from hardcorenas.networks.build import Network, build, channels_last
+from hardcorenas.space import SearchSpace
+from hardcorenas.supernet.model import Supernet
+from hardcorenas.train.data import load_data
+from hardcorenas.train.recipe import Recipe
+from hardcorenas.train.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from hardcorenas.artifacts import Json
+    from hardcorenas.train.data import ImageData
+    from hardcorenas.train.data.decoding import Progress
+
+Model = TypeVar("Model", Supernet, Network)
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A finished training of a one-shot model.
+
+    Attributes:
+        folder: Where it is kept.
+        space: What can be built, with the number of classes of the data.
+        recipe: How it was trained.
+        seed: What decided all that was random.
+        description: All that the folder says of the run.
+    """
+
+    folder: Path
+    space: SearchSpace
+    recipe: Recipe
+    seed: int
+    description: Json
+
+    @classmethod
+    def open(cls, folder: str | Path) -> FinishedRun:
+        """Read what a run is of; its weights and pictures are read when asked for."""
+        run = RunFolder(Path(folder))
+        if not run.description.exists():
+            raise ArtifactError(
+                f"{folder}: holds no one-shot model; train one with: "
+                f"hardcorenas train --folder {folder}"
+            )
+        if not run.weights("supernet").exists():
+            raise ArtifactError(
+                f"{folder}: its one-shot model is not trained to its end; go on with: "
+                f"hardcorenas train … --folder {folder} --resume"
+            )
+        description = run.read_description()
+        try:
+            num_classes = len(description["data"]["classes"])
+            space = SearchSpace.from_dict(description["space"] | {"num_classes": num_classes})
+            recipe = Recipe(**description["recipe"])
+            return cls(Path(folder), space, recipe, int(description["seed"]), description)
+        except (KeyError, TypeError, ValueError) as error:  # of spaces and recipes too
+            reason = f"is not what training wrote ({error})"
+            raise ArtifactError(f"{run.description}: {reason}") from None
+
+    def supernet(self) -> Supernet:
+        """Return the one-shot model with w*, in evaluation mode."""
+        return self._with_weights(Supernet(self.space), "supernet")
+
+    def heaviest(self) -> Network:
+        """Return the heaviest network with w̄*, in evaluation mode."""
+        network = self._with_weights(build(self.space, self.space.heaviest), "heaviest")
+        return channels_last(network)
+
+    def data(self, source: str | None = None, progress: Progress | None = None) -> ImageData:
+        """Return the pictures, split as they were for the training.
+
+        Args:
+            source: A folder, where it is not where it was.
+            progress: Told how far it is.
+        """
+        known = self.description
+        try:
+            data = load_data(
+                source or known["source"],
+                resolution=self.space.resolution,
+                channels=self.space.input_channels,
+                seed=self.seed,
+                heldout_share=known["heldout_share"],
+                store=RunFolder(self.folder).data,
+                progress=progress,
+            )
+            same = (data.fingerprint, data.split) == (known["data"]["fingerprint"], known["split"])
+        except KeyError as error:
+            raise ArtifactError(f"{self.folder}: its run.json says nothing of {error}") from None
+        except DataError as error:
+            if source is None and not Path(known["source"]).exists():
+                raise DataError(f"{error}; say where its pictures are with --data") from None
+            raise
+        if not same:
+            raise HardcorenasError(
+                f"{source or known['source']}: is not the set of pictures that {self.folder} was "
+                f"trained on; its files or their order have changed"
+            )
+        return data
+
+    def digest(self) -> str:
+        """Return what tells this model's weights from all others."""
+        content = RunFolder(self.folder).weights("supernet").read_bytes()
+        return hashlib.sha256(content).hexdigest()
+
+    def _with_weights(self, model: Model, name: str) -> Model:
+        weights = RunFolder(self.folder).load_weights(name)
+        try:
+            model.load_state_dict(weights)
+        except RuntimeError as error:
+            first = str(error).strip().splitlines()[-1].strip()
+            raise ArtifactError(
+                f"{self.folder}: its weights and its run.json do not belong together ({first})"
+            ) from None
+        model.eval()
+        return model
