@@ -32,20 +32,24 @@ COMPOSITION = {"cli", "config", "pipeline"}
 # Files with more rights than their layer, each for a reason.
 EXTRA = {
     "__init__.py": {
+        "config",
         "deploy",
         "networks",
+        "pipeline",
         "resources",
         "space",
         "supernet",
         "train",
     },  # lazy public names
+    "resources/budget_texts.py": {"networks"},  # knows what can be counted
     "resources/count.py": {"networks"},  # counts the parts of networks
     "resources/plan.py": {"networks"},  # times the parts of networks
     "resources/measuring.py": {"networks"},
     "resources/workshop.py": {"networks"},  # builds them
+    "search/supernet_objective.py": {"supernet"},  # turns a one-shot model into gradients
 }
 # In a layer without torch, what runs networks.
-TORCH_FILES = {"resources/workshop.py", "resources/bundle.py"}
+TORCH_FILES = {"resources/workshop.py", "resources/bundle.py", "search/supernet_objective.py"}
 TORCH_FOLDERS = ("resources/targets/",)
 # Copied to devices: only the standard library, numpy and onnxruntime, and of ours what is copied.
 PORTABLE_FOLDER = "resources/timing/"
@@ -60,6 +64,7 @@ TORCH_FREE_LAYERS = {
     "search",
     "report",
     "cli",
+    "config",
 }
 TORCH_FREE_FILES = {"networks/__init__.py", "networks/layout.py", "networks/counting.py"}
 

@@ -9,8 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hardcorenas.config import Config, read_config
     from hardcorenas.deploy.certificate import certify
+    from hardcorenas.deploy.export import export
+    from hardcorenas.deploy.saved_network import load
     from hardcorenas.networks.build import build
+    from hardcorenas.pipeline.effort import SearchSettings
+    from hardcorenas.pipeline.run import run
+    from hardcorenas.pipeline.searching import search_architecture
     from hardcorenas.resources.budget import Budget
     from hardcorenas.resources.count import count
     from hardcorenas.resources.measuring import measure
@@ -24,8 +30,10 @@ _HOMES = {
     "Architecture": "hardcorenas.space",
     "Budget": "hardcorenas.resources.budget",
     "Choice": "hardcorenas.space",
+    "Config": "hardcorenas.config",
     "Head": "hardcorenas.space",
     "ResourceTable": "hardcorenas.resources.table",
+    "SearchSettings": "hardcorenas.pipeline.effort",
     "SearchSpace": "hardcorenas.space",
     "Stage": "hardcorenas.space",
     "Stem": "hardcorenas.space",
@@ -33,15 +41,22 @@ _HOMES = {
     "build": "hardcorenas.networks.build",
     "certify": "hardcorenas.deploy.certificate",
     "count": "hardcorenas.resources.count",
+    "export": "hardcorenas.deploy.export",
+    "load": "hardcorenas.deploy.saved_network",
     "measure": "hardcorenas.resources.measuring",
+    "read_config": "hardcorenas.config",
+    "run": "hardcorenas.pipeline.run",
+    "search_architecture": "hardcorenas.pipeline.searching",
 }
 
 __all__ = [
     "Architecture",
     "Budget",
     "Choice",
+    "Config",
     "Head",
     "ResourceTable",
+    "SearchSettings",
     "SearchSpace",
     "Stage",
     "Stem",
@@ -50,7 +65,12 @@ __all__ = [
     "build",
     "certify",
     "count",
+    "export",
+    "load",
     "measure",
+    "read_config",
+    "run",
+    "search_architecture",
 ]
 
 

@@ -99,6 +99,23 @@ class Certificate:
         """Write the JSON document to a file, whole or not at all."""
         artifacts.write_text(path, self.to_json())
 
+    @classmethod
+    def load(cls, path: str | Path) -> Certificate:
+        """Read what `save` wrote."""
+        text = artifacts.read_text(path)
+        content = artifacts.parse(
+            text, kind="certificate", version=FORMAT_VERSION, source=str(path)
+        )
+        content.pop("verdict", None)
+        try:
+            entries = tuple(
+                Entry(**{**entry, "timing": entry["timing"] and Timing(**entry["timing"])})
+                for entry in content.pop("entries")
+            )
+            return cls(entries, **content)
+        except (KeyError, TypeError) as error:
+            raise ArtifactError(f"{path}: is not what certify wrote ({error})") from None
+
 
 def certify(
     network: Architecture | str | Path,

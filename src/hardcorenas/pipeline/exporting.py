@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
+from hardcorenas import artifacts
 from hardcorenas.deploy.card import Card
 from hardcorenas.deploy.export import Exported, Format, export
 from hardcorenas.errors import ArtifactError
@@ -15,6 +17,8 @@ from hardcorenas.train.run_folder import RunFolder
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+FORMAT_VERSION = 1
 
 
 def export_finetuned(
@@ -49,4 +53,51 @@ def export_finetuned(
         ) from None
     known = finished.description["data"]
     card = Card(network, tuple(known["classes"]), tuple(known["mean"]), tuple(known["std"]))
-    return export(module.eval(), card, folder, formats, batch_size=batch_size)
+    written = export(module.eval(), card, folder, formats, batch_size=batch_size)
+    content = {
+        "weights": _digest(RunFolder(finetuned).weights("network")),
+        "batch_size": batch_size,
+        "files": [
+            {
+                "format": file.format,
+                "file": file.path.name,
+                "largest_difference": file.largest_difference,
+                "sha256": _digest(file.path),
+            }
+            for file in written
+        ],
+    }
+    text = artifacts.dump(content, kind="export", version=FORMAT_VERSION)
+    artifacts.write_text(folder / "export.json", text)
+    return written
+
+
+def exported_before(
+    finetuned: Path, folder: Path, formats: Sequence[str], batch_size: int
+) -> tuple[Exported, ...] | None:
+    """Return what a folder holds, if it is of these weights, whole and in these formats."""
+    path = folder / "export.json"
+    weights = RunFolder(finetuned).weights("network")
+    if not path.exists() or not weights.exists():
+        return None
+    known = artifacts.parse(
+        artifacts.read_text(path), kind="export", version=FORMAT_VERSION, source=str(path)
+    )
+    files = known["files"]
+    same = [file["format"] for file in files] == list(formats)
+    same = same and (known["weights"], known["batch_size"]) == (_digest(weights), batch_size)
+    if not same or any(_digest(folder / file["file"]) != file["sha256"] for file in files):
+        return None
+    return tuple(
+        Exported(
+            file["format"],
+            folder / file["file"],
+            file["largest_difference"],
+            (folder / file["file"]).stat().st_size,
+        )
+        for file in files
+    )
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""

@@ -24,6 +24,11 @@ def needs_table(text: str) -> bool:
     return _name(text) == LATENCY
 
 
+def is_counted(text: str) -> bool:
+    """Return whether a budget is of a resource that needs no table."""
+    return _name(text) in get_args(Resource)
+
+
 def read_budgets(
     texts: Sequence[str], space: SearchSpace, table: ResourceTable | None = None
 ) -> list[Budget]:

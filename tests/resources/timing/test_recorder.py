@@ -35,7 +35,7 @@ def test_an_interrupted_recording_goes_on(tmp_path):
 
     def fails_later():
         calls.append(1)
-        if len(calls) == 10:
+        if len(calls) == 18:
             raise KeyboardInterrupt
 
     def enough(rounds):
@@ -44,7 +44,7 @@ def test_an_interrupted_recording_goes_on(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         record([fails_later], nap, [1], seconds=60, enough=enough, path=path)
     _, before = read_readings(path, 1)
-    assert len(before) == 7  # two calls were warm-up
+    assert len(before) == 7  # two calls were warm-up, and one before each round
     rounds = record([nap], nap, [1], seconds=60, enough=enough, path=path, before=before)
     assert rounds[:7] == before
     assert read_readings(path, 1)[1] == rounds

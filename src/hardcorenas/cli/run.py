@@ -1,0 +1,72 @@
+"""``hardcorenas run``: from images and budgets to a trained, exported, certified network."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from hardcorenas.cli.certify import EXIT_CODES
+from hardcorenas.config import read_config
+
+if TYPE_CHECKING:
+    from hardcorenas.config import Config
+
+
+def run(
+    config: str | None = None,
+    /,
+    *changes: str,
+    budget: Annotated[list[str] | None, Parameter(negative="")] = None,
+    data: str | None = None,
+    space: str | None = None,
+    folder: str | None = None,
+) -> int:
+    """Do the whole job: data, table, one-shot model, search, fine-tuning, export, certificate.
+
+    Every step is skipped when what it makes is there and still fits; interrupted, the same command
+    goes on. The exit code is that of the certificate: 0 for PASS, 1 for FAIL, 3 if it could not be
+    measured cleanly.
+
+    Args:
+        config: A TOML file; docs/run.md lists its fields. May be left out.
+        changes: Fields to change, such as seed=1 or search.epochs=4.
+        budget: What may not be exceeded, instead of the file's: 12ms, macs=300M, params=4M,
+            memory=2MB. May be repeated.
+        data: A data set's name or a folder of images by class, instead of the file's.
+        space: A preset's name or a TOML file, instead of the file's.
+        folder: Where everything is kept; by default runs/SPACE-DATA.
+    """
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    wanted = asked_for(config, changes, budget=budget, data=data, space=space, folder=folder)
+
+    from hardcorenas.cli.run_progress import RunProgress, print_outcome
+    from hardcorenas.pipeline.run import run as do
+
+    with closing(RunProgress(wanted)) as progress:
+        outcome = do(wanted, progress)
+    print_outcome(outcome)
+    print(f"\nall of it: {outcome.folder}")
+    return EXIT_CODES[outcome.verdict]
+
+
+def asked_for(
+    config: str | None, changes: tuple[str, ...], *, budget: list[str] | None, **named: str | None
+) -> Config:
+    """Return the configuration of a command line.
+
+    Args:
+        config: A file; a change, if it is none but looks like one.
+        changes: Fields to change.
+        budget: Budgets instead of the file's.
+        **named: Fields with options of their own.
+    """
+    if config is not None and "=" in config and not config.endswith(".toml"):
+        changes = (config, *changes)
+        config = None
+    given = [f"{name}={value}" for name, value in named.items() if value is not None]
+    if budget is not None:
+        given.append(f"budgets={','.join(budget)}")
+    return read_config(config, [*changes, *given])

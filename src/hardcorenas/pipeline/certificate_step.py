@@ -1,0 +1,108 @@
+"""The certificates of an exported network: one for each latency table that is of this machine."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from hardcorenas.deploy.certificate import Certificate, certify
+from hardcorenas.pipeline.table_step import is_of_this_device
+from hardcorenas.resources import Budget
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from hardcorenas.config import CertifyConfig
+    from hardcorenas.pipeline.watcher import Watcher
+
+_MORE_TRIES = 2  # where the machine was too busy to tell
+
+
+def certify_exported(
+    model: Path,
+    budgets: Sequence[Budget],
+    certificate: Path,
+    config: CertifyConfig,
+    watcher: Watcher,
+) -> list[Certificate]:
+    """Return the certificates of an ONNX file; what was certified before is not timed again.
+
+    A certificate is of one table. Budgets that are counted go with the first; those of other
+    devices cannot be measured here and have none.
+
+    Args:
+        model: The exported file.
+        budgets: What it has to keep.
+        certificate: Where to keep the first; the next get a number.
+        config: How long to time.
+        watcher: Told what is done.
+    """
+    found = []
+    for number, group in enumerate(_groups(budgets, watcher)):
+        path = certificate if number == 0 else certificate.with_stem(f"certificate-{number + 1}")
+        known = _known(path, model, group)
+        if known is not None:
+            watcher.skip("certificate", f"{path} is of this file")
+        else:
+            known = _certify(model, group, config, watcher)
+            known.save(path)
+        found.append(known)
+    return found
+
+
+def tightened(budgets: Sequence[Budget], certificates: Sequence[Certificate]) -> list[Budget]:
+    """Return the budgets to search with, each less by what it was measured to be missed by."""
+    misses: dict[str, int] = {}
+    for certificate in certificates:
+        for entry in certificate.entries:
+            if entry.timing is not None and entry.verdict == "FAIL":
+                misses[entry.resource] = max(1, entry.timing.median - entry.limit)
+    return [
+        Budget(b.table, f"{b.limit - misses[b.name]}ns") if b.name in misses else b for b in budgets
+    ]
+
+
+def _groups(budgets: Sequence[Budget], watcher: Watcher) -> list[list[Budget]]:
+    """Return the budgets that certificates can be made of, one list for each."""
+    groups = [[budget for budget in budgets if budget.table.calibration is None]]
+    tables = {id(b.table): b.table for b in budgets if b.table.calibration is not None}
+    for number, table in enumerate(tables.values()):
+        if not is_of_this_device(table):
+            watcher.say(
+                f"no certificate for {table.provenance.device}: it is not this device; run there: "
+                f"hardcorenas certify"
+            )
+            continue
+        mine = [budget for budget in budgets if budget.table is table]
+        if number == 0:
+            groups[0] = [*mine, *groups[0]]
+        else:
+            groups.append(mine)
+    return [group for group in groups if group]
+
+
+def _known(path: Path, model: Path, budgets: Sequence[Budget]) -> Certificate | None:
+    """Return a certificate made before, if it is of this file and these budgets, and is clear."""
+    if not path.exists():
+        return None
+    certificate = Certificate.load(path)
+    digest = hashlib.sha256(model.read_bytes()).hexdigest()
+    limits = [(entry.resource, entry.limit) for entry in certificate.entries]
+    same = limits == [(budget.name, budget.limit) for budget in budgets]
+    if (certificate.model or {}).get("sha256") != digest or not same:
+        return None
+    return None if certificate.verdict == "UNCLEAR" else certificate
+
+
+def _certify(
+    model: Path, budgets: Sequence[Budget], config: CertifyConfig, watcher: Watcher
+) -> Certificate:
+    watcher.begin("certificate", f"timing {model.name} for up to {config.seconds:g} s")
+    for tries in range(1 + _MORE_TRIES):
+        certificate = certify(model, budgets, seconds=config.seconds, progress=watcher.progress)
+        if certificate.verdict != "UNCLEAR":
+            break
+        if tries < _MORE_TRIES:
+            watcher.say("the machine was too busy to tell; timing again")
+    return certificate

@@ -1,0 +1,401 @@
+"""The whole job: pictures and budgets in, a trained, exported, certified network out.
+
+Every step leaves an artifact in the run's folder and is skipped when the artifact is there and
+still fits, so a run that was interrupted goes on by being started again. The table comes before the
+training: a budget that nothing fits is told before hours are spent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import filelock
+import numpy as np
+
+from hardcorenas import artifacts
+from hardcorenas.errors import ArtifactError, HardcorenasError
+from hardcorenas.pipeline.certificate_step import certify_exported, tightened
+from hardcorenas.pipeline.effort import SearchSettings
+from hardcorenas.pipeline.exporting import export_finetuned, exported_before
+from hardcorenas.pipeline.naming import network_name
+from hardcorenas.pipeline.network_folder import NetworkFolder
+from hardcorenas.pipeline.search_run import SearchJob, found_before, search_run
+from hardcorenas.pipeline.table_step import latency_table
+from hardcorenas.pipeline.watcher import Watcher
+from hardcorenas.resources.budget_texts import is_counted, needs_table, read_budgets
+from hardcorenas.resources.targets import make_target
+from hardcorenas.search.discrete import sample_fitting
+from hardcorenas.search.problem import Problem
+from hardcorenas.space import SearchSpace
+from hardcorenas.train.finetune import FinetuneJob, finetune, finished, identity
+from hardcorenas.train.job import Job, claimed_data
+from hardcorenas.train.one_shot import train_one_shot
+from hardcorenas.train.processes import count_of_torchrun, suitable_count
+from hardcorenas.train.recipe import RECIPES, Recipe, default_recipe
+from hardcorenas.train.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from hardcorenas.config import Config
+    from hardcorenas.deploy.certificate import Certificate
+    from hardcorenas.deploy.export import Exported
+    from hardcorenas.resources import Budget
+    from hardcorenas.space import Architecture
+    from hardcorenas.train.finetune import Finetuned
+
+SUMMARY_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A network that was fine-tuned like the found one.
+
+    Attributes:
+        name: What it is.
+        costs: What it costs, by budget, in the unit of its table.
+        finetuned: How good it became.
+    """
+
+    name: str
+    costs: dict[str, int]
+    finetuned: Finetuned
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run has made.
+
+    Attributes:
+        problem: Space and budgets as they were asked for.
+        folder: Where the network and its files are.
+        architecture: The network.
+        costs: What it costs by each budget's table, in the table's unit.
+        finetuned: How good it is.
+        exported: Its files.
+        certificates: The measurements.
+        attempts: How often a network was searched for.
+        compared: Other networks, treated alike.
+    """
+
+    problem: Problem
+    folder: Path
+    architecture: Architecture
+    costs: dict[str, int]
+    finetuned: Finetuned
+    exported: tuple[Exported, ...]
+    certificates: tuple[Certificate, ...]
+    attempts: int
+    compared: tuple[Compared, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """FAIL if a budget is broken; else UNCLEAR if one is unclear; else PASS."""
+        verdicts = {certificate.verdict for certificate in self.certificates}
+        return next((word for word in ("FAIL", "UNCLEAR") if word in verdicts), "PASS")
+
+
+def run(config: Config, watcher: Watcher | None = None) -> Outcome:
+    """Do the whole job of a configuration, or what is left of it.
+
+    With more than one process, call this under ``if __name__ == "__main__":``.
+
+    Args:
+        config: What to do.
+        watcher: Told what is done.
+    """
+    if count_of_torchrun():
+        raise HardcorenasError(
+            "run starts its own processes; under torchrun give train, search and finetune, one "
+            "after the other: run then finds what they made"
+        )
+    job = _WholeJob(config, watcher or Watcher())
+    with _only_one(config.run_folder):
+        return job.do()
+
+
+def require_feasible(config: Config, watcher: Watcher) -> None:
+    """Read the pictures and the table, and raise if no network keeps the budgets."""
+    job = _WholeJob(config, watcher)
+    with _only_one(config.run_folder):
+        job.problem()
+
+
+class _WholeJob:
+    """One run; each method is one step."""
+
+    def __init__(self, config: Config, watcher: Watcher) -> None:
+        self.config, self.watcher = config, watcher
+        self.folder = config.run_folder
+        self.training = training_job(config)
+        self.settings = search_settings(config)
+        self.processes = config.processes or suitable_count(self.training.recipe.batch_size)
+        self.training.check(self.processes)
+        self._check()
+
+    def _check(self) -> None:
+        """Say at once what would only be found out after hours."""
+        config, device = self.config, self.config.device
+        if not config.budgets:
+            read_budgets([], self.training.space)
+        if device.table is None and any(needs_table(text) for text in config.budgets):
+            make_target(device.target, threads=device.threads, precision=device.precision)
+        if config.finetune.distillation and not self.training.recipe.heaviest_epochs:
+            raise HardcorenasError(
+                "finetune.distillation: expected 0 where training.heaviest_epochs is 0: there is "
+                "no trained heaviest network to follow"
+            )
+
+    def do(self) -> Outcome:
+        problem = self.problem()
+        self.watcher.budgets(problem)
+        self.supernet()
+        outcome = self.network(problem)
+        if self.config.compare.random:
+            outcome = dataclasses.replace(outcome, compared=self.compare(outcome))
+        _save_summary(self.config, outcome)
+        return outcome
+
+    def problem(self) -> Problem:
+        """Read the pictures and the table; return budgets that some network keeps."""
+        space, texts = self.data(), self.config.budgets
+        if counted := [text for text in texts if is_counted(text)]:
+            Problem(space, read_budgets(counted, space))  # told before anything is timed
+        table = latency_table(self.config, space, self.folder, self.watcher)
+        return Problem(space, read_budgets(texts, space, table))
+
+    def data(self) -> SearchSpace:
+        """Read and check the pictures; return the space with their number of classes."""
+        folder = RunFolder(self.folder)
+        try:
+            data = claimed_data(folder, self.training, self.watcher.progress)
+        finally:
+            folder.release()
+        test = "no test images" if data.test is None else f"{len(data.test):,} for the test"
+        self.watcher.begin(
+            "data",
+            f"{data.name}, {len(data.classes)} classes: {len(data.train):,} images to train on, "
+            f"{len(data.heldout):,} held out, {test}",
+        )
+        return self.training.space.replace(num_classes=len(data.classes))
+
+    def supernet(self) -> None:
+        """Train the one-shot model."""
+        if RunFolder(self.folder).weights("supernet").exists():
+            self.watcher.skip("one-shot model", f"{self.folder} is trained")
+            return
+        recipe = self.training.recipe
+        epochs = f"{recipe.heaviest_epochs} + {recipe.paths_epochs} epochs"
+        self.watcher.begin("one-shot model", f"{epochs}, processes: {self.processes}")
+        train_one_shot(
+            self.training,
+            processes=self.processes,
+            report=self.watcher.training,
+            progress=self.watcher.progress,
+        )
+
+    def network(self, problem: Problem) -> Outcome:
+        """Search, train, export, certify; tighter and again while the certificate fails."""
+        inner = list(problem.budgets)
+        name = network_name(problem.budgets, self.settings)
+        for attempt in range(1, self.config.certify.attempts + 1):
+            suffix = "" if attempt == 1 else f"-tightened-{attempt - 1}"
+            place = NetworkFolder(self.folder / "networks" / f"{name}{suffix}")
+            network = self.search(place, inner)
+            finetuned = self.finetune(place, network)
+            exported = self.export(place, network)
+            certificates = certify_exported(
+                place.path / "network.onnx",
+                problem.budgets,
+                place.certificate,
+                self.config.certify,
+                self.watcher,
+            )
+            outcome = Outcome(
+                problem,
+                place.path,
+                network,
+                problem.costs(network),
+                finetuned,
+                exported,
+                tuple(certificates),
+                attempt,
+            )
+            if outcome.verdict != "FAIL":
+                break
+            inner = tightened(inner, certificates)
+            shown = ", ".join(map(str, inner))
+            self.watcher.say(f"measured beyond the budget; searching again with {shown}")
+        return outcome
+
+    def search(self, place: NetworkFolder, budgets: Sequence[Budget]) -> Architecture:
+        job = SearchJob(self.folder, place.path, tuple(budgets), self.settings, self.config.data)
+        found = found_before(job)
+        if found is not None:
+            self.watcher.skip("search", f"{place.search} is of these budgets")
+        else:
+            self.watcher.begin("search", " and ".join(map(str, budgets)))
+            found = search_run(job, processes=self.processes, report=self.watcher.searching)
+        if not found.fits:
+            raise HardcorenasError(
+                f"{self.settings.method} with projection {self.settings.projection} found a "
+                f"network that breaks the budgets; bcsfw with projection exact never does"
+            )
+        self.watcher.say(str(found.architecture))
+        return found.architecture
+
+    def finetune(self, place: NetworkFolder, network: Architecture) -> Finetuned:
+        job = self.finetune_job(network, place.finetune)
+        return self._finetuned([job], "fine-tuning", f"{job.start} weights")[0]
+
+    def finetune_job(self, network: Architecture, folder: Path) -> FinetuneJob:
+        wanted = self.config.finetune
+        return FinetuneJob(
+            run=self.folder,
+            architecture=network,
+            folder=folder,
+            epochs=wanted.epochs,
+            learning_rate=wanted.learning_rate,
+            distillation=wanted.distillation,
+            start=cast("Any", wanted.start),
+            seed=self.config.seed,
+            source=self.config.data,
+            seconds_between_saves=self.config.save_seconds,
+        )
+
+    def _finetuned(self, jobs: list[FinetuneJob], step: str, note: str) -> list[Finetuned]:
+        if all(finished(job) is not None for job in jobs):
+            self.watcher.skip(step, f"{jobs[0].folder.parent} has been trained so")
+        else:
+            self.watcher.begin(step, note)
+        for job in jobs:
+            _discard_unless_same(job)
+        return finetune(jobs, processes=self.processes, report=self.watcher.finetuning)
+
+    def export(self, place: NetworkFolder, network: Architecture) -> tuple[Exported, ...]:
+        formats = self.config.export.formats
+        if "onnx" not in formats:  # which is what gets certified
+            formats = ("onnx", *formats)
+        batch_size = self.config.device.batch_size
+        before = exported_before(place.finetune, place.path, formats, batch_size)
+        if before is not None:
+            self.watcher.skip("export", f"{place.path} holds these weights")
+            return before
+        self.watcher.begin("export", ", ".join(formats))
+        return export_finetuned(
+            self.folder,
+            network,
+            place.finetune,
+            place.path,
+            formats=cast("Any", formats),
+            batch_size=batch_size,
+        )
+
+    def compare(self, outcome: Outcome) -> tuple[Compared, ...]:
+        """Treat the lightest, the heaviest and some random networks that fit like the found one."""
+        rng = np.random.default_rng(self.config.seed)
+        space = outcome.problem.space
+        networks = {"lightest": space.lightest, "heaviest": space.heaviest}
+        for number in range(1, self.config.compare.random + 1):
+            networks[f"random {number}"] = sample_fitting(outcome.problem, rng)
+        jobs = [
+            self.finetune_job(network, outcome.folder / "compare" / name.replace(" ", "-"))
+            for name, network in networks.items()
+        ]
+        done = self._finetuned(jobs, "comparison", f"{len(jobs)} other networks, trained alike")
+        return tuple(
+            Compared(name, outcome.problem.costs(network), finetuned)
+            for (name, network), finetuned in zip(networks.items(), done, strict=True)
+        )
+
+
+def training_job(config: Config) -> Job:
+    """Return the training of the one-shot model that a configuration means."""
+    space = SearchSpace.load(config.space)
+    if config.resolution is not None:
+        space = space.replace(resolution=config.resolution)
+    return Job(
+        space=space,
+        data=config.data,
+        recipe=_recipe(config, space),
+        folder=config.run_folder,
+        seed=config.seed,
+        heldout_share=config.heldout_share,
+        resume=True,
+        seconds_between_saves=config.save_seconds,
+    )
+
+
+def search_settings(config: Config) -> SearchSettings:
+    """Return the settings of the search that a configuration means."""
+    wanted = dataclasses.asdict(config.search)
+    return SearchSettings(seed=config.seed, **wanted)
+
+
+def _recipe(config: Config, space: SearchSpace) -> Recipe:
+    name = config.training.recipe or default_recipe(space)
+    if name not in RECIPES:
+        raise HardcorenasError(
+            f"training.recipe: expected one of {', '.join(RECIPES)}, got {name!r}"
+        )
+    changes = config.training.changes()
+    if "learning_rate" in changes:  # one number is for both phases, as for `hardcorenas train`
+        changes.setdefault("paths_learning_rate", changes["learning_rate"])
+    return RECIPES[name].replace(**changes)
+
+
+def _discard_unless_same(job: FinetuneJob) -> None:
+    """Remove the fine-tuning of something else from a folder that is the run's own."""
+    folder = RunFolder(job.folder)
+    if folder.description.exists() and not folder.is_of(identity(job)):
+        try:
+            shutil.rmtree(job.folder)
+        except OSError as error:
+            raise ArtifactError(f"{job.folder}: cannot be removed ({error.strerror})") from error
+
+
+@contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Keep a second run out of a folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(folder / ".run.lock")
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise HardcorenasError(
+            f"{folder}: another run is at work here; wait for it, or end it"
+        ) from None
+    except OSError as error:
+        raise ArtifactError(f"{folder}: cannot be written ({error.strerror})") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _save_summary(config: Config, outcome: Outcome) -> None:
+    def row(costs: dict[str, int], tuned: Finetuned) -> dict[str, Any]:
+        return {
+            "architecture": str(tuned.architecture),
+            "costs": costs,
+            "test": tuned.test,
+            "heldout": tuned.heldout,
+        }
+
+    budgets = zip(outcome.problem.labels, outcome.problem.budgets, strict=True)
+    content = {
+        "config": config.to_dict(),
+        "verdict": outcome.verdict,
+        "attempts": outcome.attempts,
+        "limits": {label: budget.limit for label, budget in budgets},
+        "found": row(outcome.costs, outcome.finetuned),
+        "compared": {c.name: row(c.costs, c.finetuned) for c in outcome.compared},
+        "files": [file.path.name for file in outcome.exported],
+    }
+    text = artifacts.dump(content, kind="summary", version=SUMMARY_VERSION)
+    artifacts.write_text(outcome.folder / "summary.json", text)
