@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint format bench stress experiments clean
+.PHONY: setup demo examples test lint format bench stress experiments clean
 
 setup: .venv/.installed
 
@@ -15,11 +15,14 @@ setup: .venv/.installed
 	touch $@
 
 demo: setup
-	$(BIN)/hardcorenas space mobile
+	$(BIN)/hardcorenas run examples/demo.toml
+
+# What README and docs show in Python; five minutes.
+examples: setup
 	$(BIN)/python examples/first_network.py
 	$(BIN)/python examples/hard_budgets.py
 	$(BIN)/python examples/latency_budget.py
-	$(BIN)/hardcorenas train --folder runs/demo --resume
+	$(BIN)/python examples/whole_job.py
 
 test: lint
 	$(BIN)/python -m pytest
@@ -45,7 +48,8 @@ bench: setup
 stress: setup
 	$(BIN)/python tests/stress.py --problems 100000 --processes 2
 
-# The latency experiments want the machine to themselves for half an hour.
+# The latency experiments want the machine to themselves for half an hour. The last two need the
+# run of `make demo`, and an hour.
 experiments: setup
 	$(BIN)/python experiments/toy_problem.py
 	$(BIN)/python experiments/initial_points.py
@@ -56,6 +60,8 @@ experiments: setup
 	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-onnxruntime.json
 	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-torch.json
 	$(BIN)/python experiments/latency_bundle.py --table docs/results/mobile-onnxruntime.json
+	$(BIN)/python experiments/hard_searches.py --run runs/demo
+	$(BIN)/python experiments/found_against_random.py
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

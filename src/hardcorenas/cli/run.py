@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
+import sys
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from hardcorenas.cli.certify import EXIT_CODES
-from hardcorenas.config import read_config
+from hardcorenas.config import Config, read_config
 
 if TYPE_CHECKING:
-    from hardcorenas.config import Config
+    from collections.abc import Iterator
 
 
 def run(
@@ -45,11 +46,23 @@ def run(
     from hardcorenas.cli.run_progress import RunProgress, print_outcome
     from hardcorenas.pipeline.run import run as do
 
-    with closing(RunProgress(wanted)) as progress:
+    with going_on_later(), closing(RunProgress(wanted)) as progress:
         outcome = do(wanted, progress)
     print_outcome(outcome)
     print(f"\nall of it: {outcome.folder}")
+    if wanted.data == Config().data:
+        print("on your own images: hardcorenas run --data FOLDER --space mobile --budget 12ms")
     return EXIT_CODES[outcome.verdict]
+
+
+@contextmanager
+def going_on_later() -> Iterator[None]:
+    """Say how to go on when Ctrl-C ends a step that has no last word of its own."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("stopped; give the same command again to go on", file=sys.stderr)
+        raise
 
 
 def asked_for(

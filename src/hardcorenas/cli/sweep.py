@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hardcorenas.cli.certify import EXIT_CODES
-from hardcorenas.cli.run import asked_for
+from hardcorenas.cli.run import asked_for, going_on_later
 
 
 def sweep(
@@ -42,7 +42,7 @@ def sweep(
     from hardcorenas.pipeline.sweep import sweep as do
 
     texts = [text.strip() for text in budgets.split(",") if text.strip()]
-    with closing(RunProgress(wanted)) as progress:
+    with going_on_later(), closing(RunProgress(wanted)) as progress:
         outcomes = do(wanted, texts, progress)
     print_curve(texts, outcomes)
     print(f"\nall of it: {wanted.run_folder}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hardcorenas.deploy.certificate import Certificate, certify
+from hardcorenas.errors import HardcorenasError
 from hardcorenas.pipeline.table_step import is_of_this_device
 from hardcorenas.resources import Budget
 
@@ -19,13 +21,26 @@ if TYPE_CHECKING:
 _MORE_TRIES = 2  # where the machine was too busy to tell
 
 
+@dataclass(frozen=True)
+class Certified:
+    """Budgets and their certificate.
+
+    Attributes:
+        budgets: Of one latency table, or counted.
+        certificate: Has an entry for each of them, in the same order.
+    """
+
+    budgets: tuple[Budget, ...]
+    certificate: Certificate
+
+
 def certify_exported(
     model: Path,
     budgets: Sequence[Budget],
     certificate: Path,
     config: CertifyConfig,
     watcher: Watcher,
-) -> list[Certificate]:
+) -> list[Certified]:
     """Return the certificates of an ONNX file; what was certified before is not timed again.
 
     A certificate is of one table. Budgets that are counted go with the first; those of other
@@ -47,20 +62,28 @@ def certify_exported(
         else:
             known = _certify(model, group, config, watcher)
             known.save(path)
-        found.append(known)
+        found.append(Certified(tuple(group), known))
     return found
 
 
-def tightened(budgets: Sequence[Budget], certificates: Sequence[Certificate]) -> list[Budget]:
+def tightened(budgets: Sequence[Budget], certified: Sequence[Certified]) -> list[Budget]:
     """Return the budgets to search with, each less by what it was measured to be missed by."""
-    misses: dict[str, int] = {}
-    for certificate in certificates:
-        for entry in certificate.entries:
+    misses: dict[int, int] = {}
+    for group in certified:
+        for budget, entry in zip(group.budgets, group.certificate.entries, strict=True):
             if entry.timing is not None and entry.verdict == "FAIL":
-                misses[entry.resource] = max(1, entry.timing.median - entry.limit)
-    return [
-        Budget(b.table, f"{b.limit - misses[b.name]}ns") if b.name in misses else b for b in budgets
-    ]
+                misses[id(budget.table)] = max(1, entry.timing.median - entry.limit)
+    found = []
+    for budget in budgets:
+        miss = misses.get(id(budget.table), 0)
+        if miss >= budget.limit:
+            raise HardcorenasError(
+                f"{budget}: the network was measured to miss it by "
+                f"{budget.table.display_unit.format(miss)}, more than there is; is the table of "
+                f"this machine as it is now? measure it again"
+            )
+        found.append(Budget(budget.table, f"{budget.limit - miss}ns") if miss else budget)
+    return found
 
 
 def _groups(budgets: Sequence[Budget], watcher: Watcher) -> list[list[Budget]]:

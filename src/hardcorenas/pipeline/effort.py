@@ -94,7 +94,9 @@ class Effort:
         return self.steps * self.batch_size + self.networks * self.images_per_network
 
     @classmethod
-    def of(cls, settings: SearchSettings, num_heldout: int, num_calibration: int) -> Effort:
+    def of(
+        cls, settings: SearchSettings, num_heldout: int, num_calibration: int, shares: int = 1
+    ) -> Effort:
         """Return the effort of a search.
 
         Every method gets as many images as BCSFW and its local search; it spends them on steps with
@@ -104,11 +106,16 @@ class Effort:
             settings: What decides the search.
             num_heldout: Held-out pictures there are.
             num_calibration: Pictures that a network's own statistics take.
+            shares: Processes that share every batch equally.
         """
+        if num_heldout < shares:
+            raise InvalidArgumentError(
+                f"processes: {shares} cannot share {num_heldout} held-out pictures; give fewer"
+            )
         wanted = settings.batch_size or int(settings.epochs * num_heldout / _WANTED_STEPS)
         if settings.batch_size is None:
             wanted = min(max(wanted, _SMALLEST_BATCH), _LARGEST_BATCH)
-        batch_size = min(wanted, num_heldout)
+        batch_size = max(shares, min(wanted, num_heldout) // shares * shares)
         steps = max(3, round(settings.epochs * num_heldout / batch_size))
         networks = settings.local_networks
         networks = DEFAULT_LOCAL_NETWORKS if networks is None else networks

@@ -176,13 +176,15 @@ class _WholeJob:
             data = claimed_data(folder, self.training, self.watcher.progress)
         finally:
             folder.release()
+        space = self.training.space
         test = "no test images" if data.test is None else f"{len(data.test):,} for the test"
         self.watcher.begin(
             "data",
-            f"{data.name}, {len(data.classes)} classes: {len(data.train):,} images to train on, "
+            f"{data.name}, {len(data.classes)} classes, as {space.resolution}×{space.resolution}×"
+            f"{space.input_channels} images: {len(data.train):,} to train on, "
             f"{len(data.heldout):,} held out, {test}",
         )
-        return self.training.space.replace(num_classes=len(data.classes))
+        return space.replace(num_classes=len(data.classes))
 
     def supernet(self) -> None:
         """Train the one-shot model."""
@@ -209,7 +211,7 @@ class _WholeJob:
             network = self.search(place, inner)
             finetuned = self.finetune(place, network)
             exported = self.export(place, network)
-            certificates = certify_exported(
+            certified = certify_exported(
                 place.path / "network.onnx",
                 problem.budgets,
                 place.certificate,
@@ -223,14 +225,15 @@ class _WholeJob:
                 problem.costs(network),
                 finetuned,
                 exported,
-                tuple(certificates),
+                tuple(group.certificate for group in certified),
                 attempt,
             )
-            if outcome.verdict != "FAIL":
+            if outcome.verdict != "FAIL" or attempt == self.config.certify.attempts:
                 break
-            inner = tightened(inner, certificates)
-            shown = ", ".join(map(str, inner))
-            self.watcher.say(f"measured beyond the budget; searching again with {shown}")
+            inner = tightened(inner, certified)
+            self.watcher.say(
+                f"measured beyond the budget; searching again with {', '.join(map(str, inner))}"
+            )
         return outcome
 
     def search(self, place: NetworkFolder, budgets: Sequence[Budget]) -> Architecture:

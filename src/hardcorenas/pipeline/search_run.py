@@ -124,7 +124,9 @@ def _search(processes: Processes, job: SearchJob, report: Report | None = None) 
     problem = Problem(run.space, job.budgets)
     data = run.data(job.source)
     supernet = run.supernet().to(processes.device)
-    effort = Effort.of(job.settings, len(data.heldout), calibration_images(data))
+    effort = Effort.of(
+        job.settings, len(data.heldout), calibration_images(data), shares=processes.count
+    )
     folder = NetworkFolder(job.folder)
     identity = inputs(job)
     journal = Journal(folder.journal, identity, writes=processes.is_first)

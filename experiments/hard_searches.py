@@ -1,0 +1,119 @@
+"""Searches on a trained one-shot model, from the tightest budget to the loosest.
+
+Ten budgets, three seeds, once on latency alone and once on latency and parameters together. Every
+iterate and every network is checked by exact arithmetic. For each search the network after
+projection and the one after the local search are judged on test images, which neither has seen.
+Writes docs/results/hard_searches.json. Needs the run of `make demo`.
+Run: python experiments/hard_searches.py --run runs/demo
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import hardcorenas as hc
+from hardcorenas import artifacts
+from hardcorenas.pipeline.effort import Effort
+from hardcorenas.pipeline.searching import calibration_images, question_of, search
+from hardcorenas.search.problem import Problem
+from hardcorenas.train.evaluate import accuracy, ready_network
+from hardcorenas.train.finished import FinishedRun
+from hardcorenas.train.processes import Processes
+
+RESULTS = Path(__file__).parent.parent / "docs" / "results"
+ALONE = Processes(0, 1, torch.device("cpu"))
+
+
+def amounts(table, number):
+    """Return limits from the least that a network costs to beyond the most."""
+    return np.linspace(table.cheapest_cost, table.dearest_cost, number).astype(int).tolist()
+
+
+def one_search(model, data, budgets, seed, test_accuracy):
+    """Search once; return what is worth keeping."""
+    problem = Problem(model.space, budgets)
+    settings = hc.SearchSettings(seed=seed)
+    effort = Effort.of(settings, len(data.heldout), calibration_images(data))
+    question = question_of(model, data, effort, seed=seed, first_call=0, processes=ALONE)
+    broken = []
+
+    def check(moment):
+        if moment.point is not None and not problem.fits(moment.point):
+            broken.append(moment.step.index)
+
+    result, local = search(problem, question, settings, effort, check)
+    projected = result.projection.architecture
+    return {
+        "limits": {b.name: b.limit for b in budgets},
+        "seed": seed,
+        "steps": len(result.trace),
+        "iterates_over_budget": len(broken),
+        "fits": all(b.table.cost(result.architecture) <= b.limit for b in budgets),
+        "used": {b.name: b.table.cost(result.architecture) / b.limit for b in budgets},
+        "projected": {
+            "architecture": str(projected),
+            "heldout_loss": local.first_score,
+            "test": test_accuracy(projected),
+        },
+        "local": {
+            "architecture": str(result.architecture),
+            "heldout_loss": local.score,
+            "test": test_accuracy(result.architecture),
+        },
+    }
+
+
+def main():
+    """Search under all budgets with all seeds."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--run", type=Path, default=Path("runs/demo"))
+    parser.add_argument("--budgets", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=RESULTS / "hard_searches.json")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    run = FinishedRun.open(arguments.run)
+    model, data = run.supernet(), run.data()
+    latency = hc.ResourceTable.load(arguments.run / "table.json")
+    params = hc.count(run.space, "params")
+    known = {}
+
+    def test_accuracy(network):
+        if network not in known:
+            ready = ready_network(model, network, data, ALONE)
+            known[network] = accuracy(ready, data, data.test, ALONE)
+        return known[network]
+
+    rows = []
+    for limit in amounts(latency, arguments.budgets):
+        for seed in range(arguments.seeds):
+            first = hc.Budget(latency, f"{limit}ns")
+            # Parameters between the least that goes with this latency and half of the most.
+            second = hc.Budget(params, str((params.cheapest_cost + params.dearest_cost) // 3))
+            for budgets in ([first], [first, second]):
+                row = one_search(model, data, budgets, seed, test_accuracy)
+                rows.append(row)
+                print(json.dumps(row), flush=True)
+    text = artifacts.dump({"rows": rows}, kind="hard-searches", version=1)
+    artifacts.write_text(arguments.out, text)
+    gains = np.array([row["local"]["test"] - row["projected"]["test"] for row in rows])
+    losses = np.array([r["projected"]["heldout_loss"] - r["local"]["heldout_loss"] for r in rows])
+    print(
+        f"{len(rows)} searches; iterates over a budget: "
+        f"{sum(row['iterates_over_budget'] for row in rows)} of {sum(r['steps'] for r in rows)}; "
+        f"networks over a budget: {sum(not row['fits'] for row in rows)}"
+    )
+    print(
+        f"local search: held-out loss less by {losses.mean():.3f}, test accuracy more by "
+        f"{gains.mean():.2%} ± {gains.std(ddof=1) / math.sqrt(len(gains)):.2%} (standard error)"
+    )
+
+
+if __name__ == "__main__":
+    main()
