@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from hardcorenas import artifacts
 from hardcorenas.deploy.card import Card
 from hardcorenas.deploy.export import Exported, Format, export
-from hardcorenas.errors import ArtifactError
-from hardcorenas.networks.build import build
 from hardcorenas.space import Architecture
 from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.run_folder import RunFolder
@@ -41,19 +39,15 @@ def export_finetuned(
         batch_size: Images at once of the ONNX file.
     """
     finished = FinishedRun.open(run)
-    network = Architecture(finished.space, architecture.stages)
-    module = build(finished.space, network)
-    weights = RunFolder(finetuned).load_weights("network")
-    try:
-        module.load_state_dict(weights)
-    except RuntimeError as error:
-        first = str(error).strip().splitlines()[-1].strip()
-        raise ArtifactError(
-            f"{finetuned}: its weights are not those of {network} ({first})"
-        ) from None
+    network = finished.finetuned(architecture, finetuned)
     known = finished.description["data"]
-    card = Card(network, tuple(known["classes"]), tuple(known["mean"]), tuple(known["std"]))
-    written = export(module.eval(), card, folder, formats, batch_size=batch_size)
+    card = Card(
+        Architecture(finished.space, architecture.stages),
+        tuple(known["classes"]),
+        tuple(known["mean"]),
+        tuple(known["std"]),
+    )
+    written = export(network, card, folder, formats, batch_size=batch_size)
     content = {
         "weights": _digest(RunFolder(finetuned).weights("network")),
         "batch_size": batch_size,

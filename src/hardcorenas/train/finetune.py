@@ -154,10 +154,7 @@ def finished(job: FinetuneJob) -> Finetuned | None:
 
 def load_finetuned(job: FinetuneJob) -> Network:
     """Return the network of a job that is done, in evaluation mode."""
-    space = FinishedRun.open(job.run).space
-    network = build(space, Architecture(space, job.architecture.stages))
-    network.load_state_dict(RunFolder(job.folder).load_weights("network"))
-    return network.eval()
+    return FinishedRun.open(job.run).finetuned(job.architecture, job.folder)
 
 
 def identity(job: FinetuneJob) -> Json:

@@ -13,7 +13,7 @@ from hardcorenas.errors import (
     HardcorenasError,
 )
 from hardcorenas.networks.build import Network, build, channels_last
-from hardcorenas.space import SearchSpace
+from hardcorenas.space import Architecture, SearchSpace
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.train.data import load_data
 from hardcorenas.train.recipe import Recipe
@@ -78,6 +78,11 @@ class FinishedRun:
         network = self._with_weights(build(self.space, self.space.heaviest), "heaviest")
         return channels_last(network)
 
+    def finetuned(self, architecture: Architecture, folder: Path) -> Network:
+        """Return a network that was fine-tuned in a folder, in evaluation mode."""
+        network = build(self.space, Architecture(self.space, architecture.stages))
+        return self._with_weights(network, "network", folder)
+
     def data(self, source: str | None = None, progress: Progress | None = None) -> ImageData:
         """Return the pictures, split as they were for the training.
 
@@ -115,14 +120,16 @@ class FinishedRun:
         content = RunFolder(self.folder).weights("supernet").read_bytes()
         return hashlib.sha256(content).hexdigest()
 
-    def _with_weights(self, model: Model, name: str) -> Model:
-        weights = RunFolder(self.folder).load_weights(name)
+    def _with_weights(self, model: Model, name: str, folder: Path | None = None) -> Model:
+        folder = folder or self.folder
+        weights = RunFolder(folder).load_weights(name)
         try:
             model.load_state_dict(weights)
         except RuntimeError as error:
             first = str(error).strip().splitlines()[-1].strip()
             raise ArtifactError(
-                f"{self.folder}: its weights and its run.json do not belong together ({first})"
+                f"{RunFolder(folder).weights(name)}: does not hold the weights of what "
+                f"{self.folder} is of ({first})"
             ) from None
         model.eval()
         return model
