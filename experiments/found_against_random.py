@@ -19,6 +19,7 @@ import torch
 
 import hardcorenas as hc
 from hardcorenas import artifacts
+from hardcorenas.config import CertifyConfig, FinetuneConfig
 from hardcorenas.pipeline.run import run as whole_job
 from hardcorenas.train.data import load_data
 from hardcorenas.train.evaluate import accuracy
@@ -27,7 +28,7 @@ from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.processes import Processes
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-DEMO = Path(__file__).parent.parent / "examples" / "demo.toml"
+SHORT = CertifyConfig(seconds=5, attempts=1)  # the certificate is not the question here
 ALONE = Processes(0, 1, torch.device("cpu"))
 
 
@@ -103,8 +104,7 @@ def main():
     parser.add_argument("--out", type=Path, default=RESULTS / "found_against_random.json")
     arguments = parser.parse_args()
     test = load_data("fashion-mnist", resolution=28, channels=1).test
-    # The certificate is not the question here: one short attempt.
-    base = hc.read_config(DEMO, ["compare.random=0", "certify.attempts=1", "certify.seconds=5"])
+    base = hc.Config(budgets=("latency=50%",), finetune=FinetuneConfig(epochs=5), certify=SHORT)
     rows = []
     for seed in range(arguments.seeds):
         device = replace(base.device, table=arguments.table)

@@ -11,11 +11,54 @@ from hypothesis import strategies as st
 
 import hardcorenas as hc
 from hardcorenas.networks.layout import cell_shapes
-from hardcorenas.supernet.paths import EXPANSIONS_AT_ONCE, FEWEST_IMAGES, Paths, sample_paths
+from hardcorenas.supernet.paths import (
+    EXPANSIONS_AT_ONCE,
+    FEWEST_IMAGES,
+    Paths,
+    draw_paths,
+    sample_paths,
+)
 from hardcorenas.supernet.routing import Router
 from strategies import spaces
 
 MOBILE = hc.SearchSpace.preset("mobile")
+UNIT = 2**30  # points hold probabilities as whole numbers of this part
+
+
+def probabilities(rng, size, width):
+    """A row of whole numbers that add up to `UNIT`, ``size`` of them, filled up with zeros.
+
+    Some are 0, some the smallest there is, wherever they stand.
+    """
+    weights = rng.random(size) ** rng.integers(1, 8)
+    weights[rng.random(size) < 0.4] = 0
+    row = np.zeros(width, np.int64)
+    row[:size] = np.floor(weights / max(weights.sum(), 1e-9) * (UNIT - size))
+    row[:size][rng.random(size) < 0.2] += 1
+    row[rng.integers(size)] += UNIT - row.sum()
+    return row
+
+
+def drawn_point(space, rng):
+    """Rows for each block and each stage, all as wide as the widest."""
+    widest = max(len(stage.choices) for stage in space.stages)
+    most = max(len(stage.depths) for stage in space.stages)
+    choices = [
+        probabilities(rng, len(stage.choices), widest)
+        for stage in space.stages
+        for _ in range(stage.max_depth)
+    ]
+    return choices, [probabilities(rng, len(stage.depths), most) for stage in space.stages]
+
+
+def drawn_counts(space, paths):
+    """How many images took each option: blocks by choices, then stages by depths."""
+    flat = [chosen for blocks in paths.choices for chosen in blocks]
+    depths = [
+        [stage.depths.index(int(d)) for d in row]
+        for stage, row in zip(space.stages, paths.depths, strict=True)
+    ]
+    return [Counter(map(int, row)) for row in flat], [Counter(row) for row in depths]
 
 
 def test_every_depth_and_every_choice_is_equally_likely():
@@ -73,6 +116,95 @@ def test_paths_are_different_for_each_image():
 def test_the_same_seed_draws_the_same_paths():
     first, second = (sample_paths(MOBILE, 32, np.random.default_rng(4)) for _ in range(2))
     assert all(first.architecture(MOBILE, n) == second.architecture(MOBILE, n) for n in range(32))
+
+
+@settings(max_examples=150, deadline=None)
+@given(spaces, st.integers(0, 2**32 - 1), st.integers(1, 300))
+def test_drawn_options_come_up_as_often_as_their_probabilities_say(space, seed, num_images):
+    """Give or take one image, and what has no probability not at all."""
+    rng = np.random.default_rng(seed)
+    choices, depths = drawn_point(space, rng)
+    given_shares = ([c / UNIT for c in choices], [d / UNIT for d in depths])
+    paths = draw_paths(space, *given_shares, num_images, rng)
+    assert len(paths) == num_images
+    for rows, found in zip((choices, depths), drawn_counts(space, paths), strict=True):
+        for row, counts in zip(rows, found, strict=True):
+            assert counts.total() == num_images
+            for option, units in enumerate(row.tolist()):
+                assert abs(counts[option] * UNIT - num_images * units) <= UNIT
+                assert units or not counts[option]
+    for n in range(num_images):
+        paths.architecture(space, n)  # which is refused if it is none of the space
+
+
+class Edge:
+    """Random numbers at the very edge of what a generator gives."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def random(self):
+        return self.number
+
+    def permutation(self, values):
+        return values
+
+
+@pytest.mark.parametrize("number", [0.0, 2.0**-53, 0.5, 1 - 2.0**-53])
+@pytest.mark.parametrize(
+    "units",
+    [
+        [0, UNIT, 0],
+        [0, 0, UNIT],
+        [UNIT, 0, 0],
+        [0, 1, UNIT - 1],
+        [UNIT - 1, 1, 0],
+        [1, 0, UNIT - 1],
+        [UNIT // 2, 0, UNIT // 2],
+        [0, UNIT // 3, UNIT - UNIT // 3],
+    ],
+)
+def test_rounding_at_the_edges_draws_nothing_of_probability_0(number, units):
+    space = MOBILE.replace(stages=MOBILE.stages[:1])
+    assert len(space.stages[0].depths) == 3
+    certain = np.eye(len(space.stages[0].choices))[:1].repeat(space.stages[0].max_depth, 0)
+    shares = np.array(units) / UNIT
+    for num_images in (1, 2, 3, 7, 128, 1000):
+        paths = draw_paths(space, certain, [shares], num_images, Edge(number))
+        _, (counts,) = drawn_counts(space, paths)
+        assert all(counts[option] == 0 for option in range(3) if not units[option])
+        for option in range(3):
+            assert abs(counts[option] - num_images * shares[option]) <= 1
+
+
+def test_drawn_options_of_two_blocks_are_independent():
+    """In random order: that half of the images is deep says nothing of which choices they take."""
+    rng = np.random.default_rng(7)
+    choices, depths = [], []
+    for stage in MOBILE.stages:
+        choices += [np.full(len(stage.choices), 1 / len(stage.choices))] * stage.max_depth
+        depths.append(np.full(len(stage.depths), 1 / len(stage.depths)))
+    pairs, together = Counter(), Counter()
+    for _ in range(300):
+        paths = draw_paths(MOBILE, choices, depths, 12, rng)
+        first, second = (paths.choices[0][block] for block in range(2))
+        pairs.update(zip((first // 4).tolist(), (second // 4).tolist(), strict=True))
+        together.update(zip(paths.depths[0].tolist(), (first // 4).tolist(), strict=True))
+    for counts in (pairs, together):
+        assert len(counts) == 9
+        assert all(abs(count - 400) < 5 * np.sqrt(400) for count in counts.values())
+
+
+def test_the_same_generator_draws_the_same_from_given_probabilities():
+    choices, depths = drawn_point(MOBILE, np.random.default_rng(8))
+    given = ([c / UNIT for c in choices], [d / UNIT for d in depths])
+    first, again, other = (
+        draw_paths(MOBILE, *given, 64, np.random.default_rng(seed)) for seed in (1, 1, 2)
+    )
+    networks = [
+        [paths.architecture(MOBILE, n) for n in range(64)] for paths in (first, again, other)
+    ]
+    assert networks[0] == networks[1] != networks[2]
 
 
 @given(spaces, st.integers(0, 2**32 - 1))

@@ -54,7 +54,8 @@ def export(
 
 def print_exported(written: Sequence[Exported]) -> None:
     """Print the files with how far each is from the network."""
+    print(f"in {written[0].path.parent}:\n")
     rows = text_table("written and checked", "bytes", "largest difference of a logit")
     for file in written:
-        rows.add_row(str(file.path), f"{file.num_bytes:,}", f"{file.largest_difference:.1e}")
+        rows.add_row(file.path.name, f"{file.num_bytes:,}", f"{file.largest_difference:.1e}")
     print_table(rows)

@@ -95,8 +95,8 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """FAIL if a budget is broken; else UNCLEAR if one is unclear; else PASS."""
-        verdicts = {certificate.verdict for certificate in self.certificates}
+        """FAIL if a budget is broken; else UNCLEAR if one is, or none was examined; else PASS."""
+        verdicts = {certificate.verdict for certificate in self.certificates} or {"UNCLEAR"}
         return next((word for word in ("FAIL", "UNCLEAR") if word in verdicts), "PASS")
 
 

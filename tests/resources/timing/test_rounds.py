@@ -49,9 +49,61 @@ def test_times_are_in_nanoseconds_and_in_order():
 
 def test_garbage_is_not_collected_meanwhile_and_is_afterwards():
     seen = []
-    play_round([lambda: seen.append(gc.isenabled())], nothing, [1], seed="")
-    assert seen == [False]
+
+    def look():
+        seen.append(gc.isenabled())
+
+    play_round([look], look, [3], seed="", between=look)
+    # Three items untimed, then the same and two yardsticks, each with something before it.
+    assert seen == [False] * (3 + 2 * (3 + 2))
     assert gc.isenabled()
+
+
+def test_items_run_untimed_before_the_first_reading():
+    """As many as bring the caches back to what they are in the middle of a round, and no more."""
+    calls = []
+    runs = [lambda item=item: calls.append(item) for item in range(20)]
+
+    def yardstick():
+        calls.append(YARDSTICK)
+
+    for visits in ([1] * 20, [2, 1, 1], [0, 3], [1]):
+        calls.clear()
+        played = play_round(runs[: len(visits)], yardstick, visits, seed="0/0")
+        num_untimed = calls.index(YARDSTICK)
+        assert num_untimed == min(8, sum(visits))
+        assert tuple(calls[num_untimed:]) == played.items
+        assert calls[:num_untimed] == [i for i in played.items if i != YARDSTICK][-num_untimed:]
+
+
+def test_what_runs_between_comes_before_every_reading_and_is_not_timed(monkeypatch):
+    clock, calls = [0], []
+    monkeypatch.setattr(rounds, "perf_counter_ns", lambda: clock[0])
+
+    def spend(name, duration):
+        calls.append(name)
+        clock[0] += duration
+
+    played = play_round(
+        [lambda: spend(0, 7), lambda: spend(1, 11)],
+        lambda: spend(YARDSTICK, 5),
+        [4, 3],
+        seed="0/0",
+        yardstick_every_ns=20,
+        between=lambda: spend("between", 1000),
+    )
+    assert played.items.count(YARDSTICK) > 2  # at the ends, and in the middle
+    assert played.durations == tuple({YARDSTICK: 5, 0: 7, 1: 11}[item] for item in played.items)
+    timed = calls[calls.index("between") :]
+    assert timed[::2] == ["between"] * len(played.items)
+    assert tuple(timed[1::2]) == played.items
+    gaps = [
+        after - start - duration
+        for start, duration, after in zip(
+            played.starts, played.durations, played.starts[1:], strict=False
+        )
+    ]
+    assert gaps == [1000] * len(gaps)
 
 
 def test_warming_up_runs_a_few_times():

@@ -1,0 +1,301 @@
+"""A whole run at a size of seconds: what to ask for, who watches, its tables and certificates."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+import hardcorenas as hc
+from hardcorenas.deploy.certificate import Certificate, Entry, Timing
+from hardcorenas.pipeline.run import run
+from hardcorenas.pipeline.watcher import Watcher
+from hardcorenas.resources import AdditiveTable
+from hardcorenas.resources.calibration import Calibration
+from hardcorenas.resources.provenance import Provenance
+from hardcorenas.resources.targets import make_target
+from hardcorenas.train import processes
+from train.tiny_task import SPACE, SPACE_TOML, write_pictures
+
+BUDGETS = "budgets=macs=60%,params=90%"
+STEPS = ("one-shot model", "search", "fine-tuning", "export", "certificate", "comparison")
+PATIENCE = 60  # seconds, on a busy machine
+
+_QUICK = (
+    "processes=1",
+    "training.heaviest_epochs=3",
+    "training.paths_epochs=3",
+    "training.batch_size=16",
+    "training.learning_rate=0.1",
+    "training.ema_decay=0.9",
+    "training.flip=false",
+    "search.local_networks=4",
+    "finetune.epochs=2",
+    "certify.seconds=0.2",
+    "compare.random=1",
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the declaration of a space and pictures are.
+
+    Attributes:
+        space: The declaration.
+        pictures: A folder of pictures by class.
+    """
+
+    space: Path
+    pictures: Path
+
+    def texts(self, folder, *changes):
+        """Return a quick run as texts ``key=value``; later ones win."""
+        where = (f"space={self.space}", f"data={self.pictures}", f"folder={folder}")
+        return [*where, BUDGETS, *_QUICK, *changes]
+
+    def config(self, folder, *changes):
+        """Return the configuration of a quick run."""
+        return hc.read_config(None, self.texts(folder, *changes))
+
+
+class Recorder(Watcher):
+    """Remembers what it was told."""
+
+    def __init__(self):
+        self.begun, self.skipped, self.remarks, self.notes = [], [], [], []
+
+    def begin(self, step, note):
+        self.begun.append(step)
+        self.notes.append(note)
+
+    def skip(self, step, note):
+        self.skipped.append(step)
+
+    def say(self, note):
+        self.remarks.append(note)
+
+
+class TooLateError(Exception):
+    """Something takes hours that should not have begun."""
+
+
+class BeforeHours(Recorder):
+    """Requires that a mistake is told before the one-shot model is trained."""
+
+    def begin(self, step, note):
+        super().begin(step, note)
+        if step == "one-shot model":
+            raise TooLateError
+
+
+@contextlib.contextmanager
+def one_thread():
+    """Run tiny networks on one thread: two of them mostly wait for each other."""
+    before = torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "num_cores", lambda: 1)
+        torch.set_num_threads(1)
+        yield
+    torch.set_num_threads(before)
+
+
+@functools.cache
+def tiny_place(tmp_path_factory):
+    """Make the place of all quick runs, once in a session."""
+    root = tmp_path_factory.mktemp("place")
+    (root / "tiny.toml").write_text(SPACE_TOML)
+    return Place(root / "tiny.toml", write_pictures(root / "sides"))
+
+
+@functools.cache
+def finished_run(tmp_path_factory):
+    """Do a quick run from start to end, once in a session; return its folder, only to be copied."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    with one_thread():
+        run(tiny_place(tmp_path_factory).config(folder))
+    return folder
+
+
+def copy_of(finished, folder, *, networks=False):
+    """Copy a run's folder: what was trained, and if asked for the networks that were found."""
+    left = [] if networks else ["networks"]
+    return Path(shutil.copytree(finished, folder, ignore=shutil.ignore_patterns(*left)))
+
+
+def contents(folder):
+    """All files below a folder with their bytes and times of change; locks aside."""
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix != ".lock" and path.name not in (".lock", ".run.lock")
+    }
+
+
+def latency_table(*, device=None, runtime="onnxruntime", threads=1, batch_size=1, times=10):
+    """A table of the tiny space: so many nanoseconds for every MAC.
+
+    Its yardstick is so fast that whatever this machine measures is within half of the range.
+
+    Args:
+        device: Another than this.
+        runtime: What ran the networks.
+        threads: Its threads.
+        batch_size: Images at once.
+        times: Nanoseconds a MAC.
+    """
+    known = dataclasses.asdict(make_target(runtime, threads=threads).fingerprint)
+    counted = hc.count(SPACE, "macs")
+    return AdditiveTable(
+        SPACE,
+        "latency",
+        "ns",
+        times * counted.base,
+        tuple(tuple(tuple(times * cost for cost in row) for row in rows) for rows in counted.costs),
+        Provenance(
+            "measured",
+            SPACE.resolution,
+            batch_size=batch_size,
+            **(known | ({} if device is None else {"device": device})),
+        ),
+        Calibration(((200_000, 200_000), (300_000, 300_000)), 8, 1.0, 0.99, 7000 * times, 0.9, 0.0),
+    )
+
+
+def timing(median):
+    """A clean measurement."""
+    return Timing(median, median, 0.01, 400, 400, 1.0, median, 1.0)
+
+
+def certificate_of(model, budgets, verdict, miss=0):
+    """A certificate of a file; every latency is measured to be so much beyond its limit."""
+    entries = []
+    for budget in budgets:
+        measured = None if budget.table.calibration is None else timing(budget.limit + miss)
+        found = verdict if measured else "PASS"
+        entries.append(Entry(budget.name, budget.table.unit, budget.limit, 1, 1, measured, found))
+    digest = hashlib.sha256(model.read_bytes()).hexdigest()
+    described = {"file": model.name, "sha256": digest}
+    return Certificate(tuple(entries), "", {}, described, None, None, "2000-01-01")
+
+
+class Judge:
+    """Stands in for `certify`: gives one verdict after the other, the last for ever.
+
+    Attributes:
+        asked: For each call, the limits.
+
+    Args:
+        *answers: Verdicts, each alone or with how far latencies are beyond their limits.
+    """
+
+    def __init__(self, *answers):
+        self.answers = [answer if isinstance(answer, tuple) else (answer, 0) for answer in answers]
+        self.asked = []
+
+    def __call__(self, model, budgets, **_options):
+        verdict, miss = self.answers[min(len(self.asked), len(self.answers) - 1)]
+        self.asked.append([budget.limit for budget in budgets])
+        return certificate_of(model, budgets, verdict, miss)
+
+
+class Command:
+    """A command of hardcorenas in a process group of its own, on one core.
+
+    Attributes:
+        process: Its first process.
+
+    Args:
+        *arguments: Behind ``hardcorenas``.
+        core: The number of its core; of the first, if there are several.
+        cores: How many.
+        largest_file: A disk that is full for larger files, in bytes.
+        **environment: Further variables.
+    """
+
+    def __init__(self, *arguments, core=0, cores=1, largest_file=None, **environment):
+        self._out, self._errors = tempfile.NamedTemporaryFile(), tempfile.NamedTemporaryFile()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "hardcorenas", *map(str, arguments)],
+            stdout=self._out,
+            stderr=self._errors,
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+            start_new_session=True,
+        )
+        if hasattr(os, "sched_setaffinity"):
+            allowed = sorted(os.sched_getaffinity(0))
+            mine = {allowed[(core + number) % len(allowed)] for number in range(cores)}
+            os.sched_setaffinity(self.process.pid, mine)
+        if largest_file is not None:
+            resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (largest_file,) * 2)
+
+    @property
+    def said(self):
+        """What it has printed so far, line by line."""
+        return Path(self._out.name).read_text().splitlines()
+
+    @property
+    def errors(self):
+        """The same on its error stream."""
+        return Path(self._errors.name).read_text().splitlines()
+
+    def wait_until(self, condition):
+        """Wait for something to be so while the command runs."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            assert self.process.poll() is None, (self.process.returncode, self.said, self.errors)
+            assert time.monotonic() < end, "nothing happened"
+            time.sleep(0.002)
+
+    def wait_for(self, step):
+        """Wait until a step is announced."""
+        self.wait_until(lambda: any(line.startswith(f"{step}: ") for line in self.said))
+
+    def members(self):
+        """Ids of all processes of the group that have not ended."""
+        found = []
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                state, _, group = stat.read_text().rpartition(")")[2].split()[:3]
+            except OSError:  # it has ended just now
+                continue
+            if int(group) == self.process.pid and state not in "ZX":
+                found.append(int(stat.parent.name))
+        return found
+
+    def finish(self, number=None):
+        """Send a signal to the whole group, if any, as a terminal does; return the exit code.
+
+        Fails if anything that the command started is left.
+        """
+        if number is not None:
+            os.killpg(self.process.pid, number)
+        try:
+            code = self.process.wait(timeout=PATIENCE)
+            end = time.monotonic() + PATIENCE
+            while self.members() and time.monotonic() < end:
+                time.sleep(0.01)
+            assert self.members() == []
+        finally:
+            self.end()
+        return code
+
+    def end(self):
+        """End whatever is left of it."""
+        for left in self.members():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(left, signal.SIGKILL)
+        self.process.wait()
