@@ -20,7 +20,7 @@ import torch
 import hardcorenas as hc
 from hardcorenas import artifacts
 from hardcorenas.pipeline.effort import Effort
-from hardcorenas.pipeline.searching import calibration_images, question_of, search
+from hardcorenas.pipeline.searching import images_per_network, question_of, search
 from hardcorenas.search.problem import Problem
 from hardcorenas.train.evaluate import accuracy, ready_network
 from hardcorenas.train.finished import FinishedRun
@@ -39,7 +39,7 @@ def one_search(model, data, budgets, seed, test_accuracy):
     """Search once; return what is worth keeping."""
     problem = Problem(model.space, budgets)
     settings = hc.SearchSettings(seed=seed)
-    effort = Effort.of(settings, len(data.heldout), calibration_images(data))
+    effort = Effort.of(settings, len(data.heldout), images_per_network(data))
     question = question_of(model, data, effort, seed=seed, first_call=0, processes=ALONE)
     broken = []
 
@@ -94,7 +94,7 @@ def main():
     for limit in amounts(latency, arguments.budgets):
         for seed in range(arguments.seeds):
             first = hc.Budget(latency, f"{limit}ns")
-            # Parameters between the least that goes with this latency and half of the most.
+            # A third of the way from no parameters to the sum of least and most: it often binds too.
             second = hc.Budget(params, str((params.cheapest_cost + params.dearest_cost) // 3))
             for budgets in ([first], [first, second]):
                 row = one_search(model, data, budgets, seed, test_accuracy)

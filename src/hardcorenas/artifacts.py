@@ -7,6 +7,7 @@ one and a failure never harms what was there.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -43,6 +44,15 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         if isinstance(error, OSError):
             raise ArtifactError(f"{path}: cannot be written ({error.strerror})") from error
         raise
+
+
+def digest(path: str | Path) -> str:
+    """Return a file's SHA-256, or nothing where there is no file."""
+    path = Path(path)
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def is_file(text: str | Path) -> bool:

@@ -64,7 +64,7 @@ class Place:
 
     def texts(self, folder, *changes):
         """Return a quick run as texts ``key=value``; later ones win."""
-        where = (f"space={self.space}", f"data={self.pictures}", f"folder={folder}")
+        where = (f"data={self.pictures}", f"space={self.space}", f"folder={folder}")
         return [*where, BUDGETS, *_QUICK, *changes]
 
     def config(self, folder, *changes):
@@ -114,19 +114,20 @@ def one_thread():
 
 
 @functools.cache
-def tiny_place(tmp_path_factory):
-    """Make the place of all quick runs, once in a session."""
-    root = tmp_path_factory.mktemp("place")
-    (root / "tiny.toml").write_text(SPACE_TOML)
-    return Place(root / "tiny.toml", write_pictures(root / "sides"))
+def tiny_place(root):
+    """Make the place of all quick runs below a folder, once in a session."""
+    space = root / "tiny-place" / "tiny.toml"
+    space.parent.mkdir()
+    space.write_text(SPACE_TOML)
+    return Place(space, write_pictures(space.parent / "sides"))
 
 
 @functools.cache
-def finished_run(tmp_path_factory):
+def finished_run(root):
     """Do a quick run from start to end, once in a session; return its folder, only to be copied."""
-    folder = tmp_path_factory.mktemp("finished") / "run"
+    folder = root / "tiny-run"
     with one_thread():
-        run(tiny_place(tmp_path_factory).config(folder))
+        run(tiny_place(root).config(folder))
     return folder
 
 
@@ -219,6 +220,7 @@ class Command:
         process: Its first process.
 
     Args:
+        logs: A folder for what it prints.
         *arguments: Behind ``hardcorenas``.
         core: The number of its core; of the first, if there are several.
         cores: How many.
@@ -226,15 +228,16 @@ class Command:
         **environment: Further variables.
     """
 
-    def __init__(self, *arguments, core=0, cores=1, largest_file=None, **environment):
-        self._out, self._errors = tempfile.NamedTemporaryFile(), tempfile.NamedTemporaryFile()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "hardcorenas", *map(str, arguments)],
-            stdout=self._out,
-            stderr=self._errors,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-            start_new_session=True,
-        )
+    def __init__(self, logs, *arguments, core=0, cores=1, largest_file=None, **environment):
+        self._logs = Path(tempfile.mkdtemp(dir=logs))
+        with (self._logs / "out").open("wb") as out, (self._logs / "errors").open("wb") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "hardcorenas", *map(str, arguments)],
+                stdout=out,
+                stderr=errors,
+                env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+                start_new_session=True,
+            )
         if hasattr(os, "sched_setaffinity"):
             allowed = sorted(os.sched_getaffinity(0))
             mine = {allowed[(core + number) % len(allowed)] for number in range(cores)}
@@ -245,12 +248,12 @@ class Command:
     @property
     def said(self):
         """What it has printed so far, line by line."""
-        return Path(self._out.name).read_text().splitlines()
+        return (self._logs / "out").read_text().splitlines()
 
     @property
     def errors(self):
         """The same on its error stream."""
-        return Path(self._errors.name).read_text().splitlines()
+        return (self._logs / "errors").read_text().splitlines()
 
     def wait_until(self, condition):
         """Wait for something to be so while the command runs."""

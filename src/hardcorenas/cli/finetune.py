@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 
 from hardcorenas.cli.live import LiveBar, clock
 from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
+from hardcorenas.errors import HardcorenasError
 
 if TYPE_CHECKING:
     from hardcorenas.train.finetune import Finetuned, FinetuneJob
@@ -46,7 +47,7 @@ def finetune(
         supernet: Folder of the one-shot model; by default the one that FOLDER is in.
         architecture: Another network than the found one: a file, lightest, heaviest, or a compact
             form.
-        output: Where to keep the training; by default FOLDER/finetune.
+        output: Where to keep the training; by default FOLDER/finetune, or FOLDER/scratch.
         data: Where the pictures are, if not where they were.
         epochs: By default 10 up to 64 pixels, else 50.
         learning_rate: At its peak; by default one that suits the recipe.
@@ -69,6 +70,10 @@ def finetune(
     place = NetworkFolder(folder)
     if architecture is None:
         network = place.load_architecture()
+    elif output is None:
+        raise HardcorenasError(
+            "--architecture: another network needs another folder; give --output"
+        )
     else:
         network = chosen_architecture(run.space, architecture)
     kind = {} if start == "supernet" else {"start": start}
@@ -91,7 +96,9 @@ def finetune(
     if is_first_process():
         print_finetuned(outcome)
         print(f"written: {job.folder / 'network.safetensors'}")
-        print(f"next: hardcorenas export {folder}")
+        which = "" if job.folder == place.finetune else f" --finetuned {job.folder}"
+        if architecture is None:
+            print(f"next: hardcorenas export {folder}{which}")
 
 
 class FinetuneProgress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from contextlib import closing, contextmanager
@@ -9,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from hardcorenas.artifacts import is_file
 from hardcorenas.cli.certify import EXIT_CODES
 from hardcorenas.config import Config, read_config
+from hardcorenas.config.declaration import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,10 +79,9 @@ def asked_for(
         budget: Budgets instead of the file's.
         **named: Fields with options of their own.
     """
-    if config is not None and "=" in config and not config.endswith(".toml"):
+    if config is not None and config.partition("=")[0] in FIELDS and not is_file(config):
         changes = (config, *changes)
         config = None
     given = [f"{name}={value}" for name, value in named.items() if value is not None]
-    if budget is not None:
-        given.append(f"budgets={','.join(budget)}")
-    return read_config(config, [*changes, *given])
+    wanted = read_config(config, [*changes, *given])
+    return wanted if budget is None else dataclasses.replace(wanted, budgets=tuple(budget))

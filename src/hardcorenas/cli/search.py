@@ -91,9 +91,10 @@ def run_search(job: SearchJob, processes: int | None) -> int:
     from hardcorenas.pipeline.search_run import search_run
     from hardcorenas.search.problem import Problem
     from hardcorenas.search.tightness import tightness
+    from hardcorenas.train.finished import FinishedRun
     from hardcorenas.train.processes import is_first_process, suitable_count
 
-    problem = Problem(job.budgets[0].table.space, job.budgets)
+    problem = Problem(FinishedRun.open(job.run).space, job.budgets)
     if is_first_process():
         print_tightness(tightness(problem))
     progress = SearchProgress(problem)

@@ -30,15 +30,17 @@ def sweep(
         config: A TOML file, as for `hardcorenas run`. May be left out.
         changes: Fields to change, such as seed=1 or search.epochs=4.
         budgets: One for each network, separated by commas: 4ms,6ms,8ms or macs=200M,macs=300M.
-        budget: What every network has to keep besides, instead of the file's budgets.
+        budget: What every network has to keep besides, instead of the file's budgets; those of the
+            resource that is swept over are left out.
         data: A data set's name or a folder of images by class, instead of the file's.
         space: A preset's name or a TOML file, instead of the file's.
         folder: Where everything is kept; by default runs/SPACE-DATA.
     """
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    wanted = asked_for(config, changes, budget=budget or [], data=data, space=space, folder=folder)
+    wanted = asked_for(config, changes, budget=budget, data=data, space=space, folder=folder)
 
     from hardcorenas.cli.run_progress import RunProgress, print_curve
+    from hardcorenas.deploy.certificate import worst
     from hardcorenas.pipeline.sweep import sweep as do
 
     texts = [text.strip() for text in budgets.split(",") if text.strip()]
@@ -46,4 +48,4 @@ def sweep(
         outcomes = do(wanted, texts, progress)
     print_curve(texts, outcomes)
     print(f"\nall of it: {wanted.run_folder}")
-    return max(EXIT_CODES[outcome.verdict] for outcome in outcomes)
+    return EXIT_CODES[worst([outcome.verdict for outcome in outcomes])]

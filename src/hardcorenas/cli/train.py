@@ -5,17 +5,13 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from cyclopts import Group, Parameter
 
 from hardcorenas.cli.networks import changed_space
 from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
-from hardcorenas.errors import HardcorenasError
 from hardcorenas.space import SearchSpace
-
-if TYPE_CHECKING:
-    from hardcorenas.train.recipe import Recipe
 
 _WHAT = Group.create_ordered("What to train, and where to keep it")
 _HOW = Group.create_ordered("How (what is left out is the recipe's)")
@@ -83,6 +79,7 @@ def train(
     from hardcorenas.train.job import Job
     from hardcorenas.train.one_shot import train_one_shot
     from hardcorenas.train.processes import is_first_process, suitable_count
+    from hardcorenas.train.recipe import recipe_for
 
     chosen = changed_space(SearchSpace.load(space), resolution)
     changes = {
@@ -90,7 +87,6 @@ def train(
         "paths_epochs": paths_epochs,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
-        "paths_learning_rate": learning_rate,
         "augmentation": augmentation,
         "flip": flip,
         "clip_norm": clip_norm,
@@ -99,10 +95,11 @@ def train(
         "accumulate": accumulate,
         "paths": paths,
     }
+    given = {field: value for field, value in changes.items() if value is not None}
     job = Job(
         space=chosen,
         data=data,
-        recipe=_recipe(chosen, recipe, changes),
+        recipe=recipe_for(chosen, recipe, given),
         folder=folder or Path("runs") / f"{chosen.name}-{Path(data).resolve().name}",
         seed=seed,
         heldout_share=heldout_share,
@@ -122,13 +119,3 @@ def train(
         raise
     if is_first_process():
         shown.print_summary()
-
-
-def _recipe(space: SearchSpace, name: str | None, changes: dict[str, Any]) -> Recipe:
-    from hardcorenas.train.recipe import RECIPES, default_recipe
-
-    name = name or default_recipe(space)
-    if name not in RECIPES:
-        raise HardcorenasError(f"--recipe: expected one of {', '.join(RECIPES)}, got {name!r}")
-    given = {field: value for field, value in changes.items() if value is not None}
-    return RECIPES[name].replace(**given)

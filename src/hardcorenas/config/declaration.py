@@ -158,7 +158,8 @@ class CertifyConfig(_Checked):
 
     Attributes:
         seconds: Longest time of one attempt, in seconds.
-        attempts: Most attempts, for a device that may be busy.
+        attempts: How often a network is searched for, with a tighter budget each time that the
+            certificate fails.
     """
 
     seconds: float = 30.0

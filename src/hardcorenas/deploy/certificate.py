@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -85,10 +84,7 @@ class Certificate:
     @property
     def verdict(self) -> Verdict:
         """FAIL if any budget is broken; else UNCLEAR if any is unclear; else PASS."""
-        verdicts = {entry.verdict for entry in self.entries}
-        if "FAIL" in verdicts:
-            return "FAIL"
-        return "UNCLEAR" if "UNCLEAR" in verdicts else "PASS"
+        return worst([entry.verdict for entry in self.entries])
 
     def to_json(self) -> str:
         """Return a JSON document."""
@@ -115,6 +111,13 @@ class Certificate:
             return cls(entries, **content)
         except (KeyError, TypeError) as error:
             raise ArtifactError(f"{path}: is not what certify wrote ({error})") from None
+
+
+def worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return FAIL if any is; else UNCLEAR if any is, or there are none; else PASS."""
+    if "FAIL" in verdicts:
+        return "FAIL"
+    return "UNCLEAR" if "UNCLEAR" in verdicts or not verdicts else "PASS"
 
 
 def certify(
@@ -192,7 +195,7 @@ def _subject(network: Architecture | str | Path, budgets: Sequence[Budget]) -> _
         provenance.resolution,
     )
     model = read_onnx(network, shape)
-    digest = hashlib.sha256(Path(network).read_bytes()).hexdigest()
+    digest = artifacts.digest(network)
     architecture = stored_architecture(model, source=str(network))
     return _Subject(architecture, model, {"file": Path(network).name, "sha256": digest})
 

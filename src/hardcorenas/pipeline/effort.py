@@ -11,7 +11,6 @@ from hardcorenas.search.projection import Method as Projection
 
 Method = Literal["bcsfw", "random", "evolution", "penalty"]
 
-SCORE_IMAGES = 2000  # held-out pictures that a network is scored on
 DEFAULT_LOCAL_NETWORKS = 40
 _SMALLEST_BATCH, _LARGEST_BATCH = 32, 256
 _WANTED_STEPS = 100
@@ -95,7 +94,7 @@ class Effort:
 
     @classmethod
     def of(
-        cls, settings: SearchSettings, num_heldout: int, num_calibration: int, shares: int = 1
+        cls, settings: SearchSettings, num_heldout: int, images_per_network: int, shares: int = 1
     ) -> Effort:
         """Return the effort of a search.
 
@@ -105,7 +104,7 @@ class Effort:
         Args:
             settings: What decides the search.
             num_heldout: Held-out pictures there are.
-            num_calibration: Pictures that a network's own statistics take.
+            images_per_network: What scoring one network takes, its own statistics included.
             shares: Processes that share every batch equally.
         """
         if num_heldout < shares:
@@ -119,13 +118,10 @@ class Effort:
         steps = max(3, round(settings.epochs * num_heldout / batch_size))
         networks = settings.local_networks
         networks = DEFAULT_LOCAL_NETWORKS if networks is None else networks
-        if not settings.keeps_budgets and settings.method == "bcsfw":
-            networks = 0  # its projection is there to be compared, as it is
-        per_network = num_calibration + min(SCORE_IMAGES, num_heldout)
-        effort = cls(batch_size, steps, networks, per_network)
-        match settings.method:
-            case "random" | "evolution":
-                return cls(batch_size, 0, max(1, effort.images // per_network), per_network)
-            case "penalty":
-                return cls(batch_size, max(3, effort.images // batch_size), 0, per_network)
+        effort = cls(batch_size, steps, networks, images_per_network)
+        if settings.method in ("random", "evolution"):
+            count = max(1, effort.images // images_per_network)
+            return cls(batch_size, 0, count, images_per_network)
+        if not settings.keeps_budgets:  # nothing is scored: what does not fit is no start
+            return cls(batch_size, max(3, effort.images // batch_size), 0, images_per_network)
         return effort

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import shutil
 from typing import TYPE_CHECKING
 
 from hardcorenas import artifacts
@@ -39,6 +39,8 @@ def export_finetuned(
         batch_size: Images at once of the ONNX file.
     """
     finished = FinishedRun.open(run)
+    for left in folder.glob(".export-*"):  # by an export that was killed
+        shutil.rmtree(left, ignore_errors=True)
     network = finished.finetuned(architecture, finetuned)
     known = finished.description["data"]
     card = Card(
@@ -49,14 +51,14 @@ def export_finetuned(
     )
     written = export(network, card, folder, formats, batch_size=batch_size)
     content = {
-        "weights": _digest(RunFolder(finetuned).weights("network")),
+        "weights": artifacts.digest(RunFolder(finetuned).weights("network")),
         "batch_size": batch_size,
         "files": [
             {
                 "format": file.format,
                 "file": file.path.name,
                 "largest_difference": file.largest_difference,
-                "sha256": _digest(file.path),
+                "sha256": artifacts.digest(file.path),
             }
             for file in written
         ],
@@ -77,10 +79,13 @@ def exported_before(
     known = artifacts.parse(
         artifacts.read_text(path), kind="export", version=FORMAT_VERSION, source=str(path)
     )
-    files = known["files"]
+    files = known.get("files", [])
     same = [file["format"] for file in files] == list(formats)
-    same = same and (known["weights"], known["batch_size"]) == (_digest(weights), batch_size)
-    if not same or any(_digest(folder / file["file"]) != file["sha256"] for file in files):
+    same = same and (known.get("weights"), known.get("batch_size")) == (
+        artifacts.digest(weights),
+        batch_size,
+    )
+    if not same or any(artifacts.digest(folder / file["file"]) != file["sha256"] for file in files):
         return None
     return tuple(
         Exported(
@@ -91,7 +96,3 @@ def exported_before(
         )
         for file in files
     )
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from hardcorenas.pipeline.effort import SearchSettings
@@ -15,27 +17,25 @@ if TYPE_CHECKING:
 
 
 def network_name(budgets: Sequence[Budget], settings: SearchSettings) -> str:
-    """Return a name such as ``latency-4ms-params-2M``, with the method if it is not BCSFW."""
+    """Return a name such as ``latency-4ms-params-2M``, with all settings that are not usual."""
     parts = [
         f"{_word(label)}-{_amount(budget)}"
         for label, budget in zip(unique_labels(budgets), budgets, strict=True)
     ]
     usual = SearchSettings()
-    for field in ("method", "projection", "start"):
-        value = getattr(settings, field)
-        if value != getattr(usual, field):
-            parts.append(value)
-    if settings.seed:
-        parts.append(f"seed-{settings.seed}")
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if value != getattr(usual, field.name):
+            parts.append(value if isinstance(value, str) else f"{field.name}-{value:g}")
     return "-".join(parts)
 
 
 def _amount(budget: Budget) -> str:
-    """Return a limit exactly, in the largest unit that leaves it short."""
-    unit = budget.table.display_unit
-    for name, multiple in sorted(unit.multiples.items(), key=lambda pair: -pair[1]):
-        if budget.limit >= multiple:
-            return f"{budget.limit / multiple:.9g}{name}"
+    """Return a limit exactly, in the largest unit of powers of ten that is not above it."""
+    multiples = budget.table.display_unit.multiples.items()
+    for name, multiple in sorted(multiples, key=lambda pair: -pair[1]):
+        if budget.limit >= multiple and str(multiple).strip("0") == "1":
+            return f"{(Decimal(budget.limit) / multiple).normalize():f}{name}"
     return str(budget.limit)
 
 

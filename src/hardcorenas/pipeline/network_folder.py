@@ -114,12 +114,14 @@ class NetworkFolder:
         artifacts.write_text(self.path / "trace.jsonl", "".join(f"{line}\n" for line in lines))
 
     def discard_search(self) -> None:
-        """Forget a search of something else, before another takes its place."""
-        try:
-            for path in (self.search, self.architecture, self.certificate):
+        """Forget a search and what came of it, before another takes its place."""
+        patterns = ("search.json", "architecture.*", "network.*", "export.json")
+        stale = [path for p in patterns for path in self.path.glob(p)]
+        for path in (*stale, *self.path.glob("certificate*.json"), self.path / "summary.json"):
+            try:
                 path.unlink(missing_ok=True)
-        except OSError as error:
-            raise ArtifactError(f"{path}: cannot be removed ({error.strerror})") from error
+            except OSError as error:
+                raise ArtifactError(f"{path}: cannot be removed ({error.strerror})") from error
 
 
 def plain_point(point: RelaxedPoint, digits: int = 9) -> Json:

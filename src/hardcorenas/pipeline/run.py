@@ -9,43 +9,42 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import filelock
 import numpy as np
 
 from hardcorenas import artifacts
-from hardcorenas.errors import ArtifactError, HardcorenasError
+from hardcorenas.deploy.certificate import worst
+from hardcorenas.errors import ArtifactError, HardcorenasError, InfeasibleBudgetError
+from hardcorenas.networks.timm_bridge import require_counterpart
 from hardcorenas.pipeline.certificate_step import certify_exported, tightened
 from hardcorenas.pipeline.effort import SearchSettings
 from hardcorenas.pipeline.exporting import export_finetuned, exported_before
+from hardcorenas.pipeline.locking import only_one
 from hardcorenas.pipeline.naming import network_name
 from hardcorenas.pipeline.network_folder import NetworkFolder
 from hardcorenas.pipeline.search_run import SearchJob, found_before, search_run
 from hardcorenas.pipeline.table_step import latency_table
 from hardcorenas.pipeline.watcher import Watcher
-from hardcorenas.resources.budget_texts import is_counted, needs_table, read_budgets
+from hardcorenas.resources.budget_texts import check_texts, is_counted, read_budgets
 from hardcorenas.resources.targets import make_target
 from hardcorenas.search.discrete import sample_fitting
 from hardcorenas.search.problem import Problem
 from hardcorenas.space import SearchSpace
+from hardcorenas.train.data.named import SETS
 from hardcorenas.train.finetune import FinetuneJob, finetune, finished, identity
-from hardcorenas.train.job import Job, claimed_data
+from hardcorenas.train.job import Job, claimed_data, job_data, require_outside
 from hardcorenas.train.one_shot import train_one_shot
 from hardcorenas.train.processes import count_of_torchrun, suitable_count
-from hardcorenas.train.recipe import RECIPES, Recipe, default_recipe
+from hardcorenas.train.recipe import recipe_for
 from hardcorenas.train.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from hardcorenas.config import Config
-    from hardcorenas.deploy.certificate import Certificate
+    from hardcorenas.deploy.certificate import Certificate, Verdict
     from hardcorenas.deploy.export import Exported
-    from hardcorenas.resources import Budget
     from hardcorenas.space import Architecture
     from hardcorenas.train.finetune import Finetuned
 
@@ -94,10 +93,9 @@ class Outcome:
     compared: tuple[Compared, ...] = ()
 
     @property
-    def verdict(self) -> str:
-        """FAIL if a budget is broken; else UNCLEAR if one is, or none was examined; else PASS."""
-        verdicts = {certificate.verdict for certificate in self.certificates} or {"UNCLEAR"}
-        return next((word for word in ("FAIL", "UNCLEAR") if word in verdicts), "PASS")
+    def verdict(self) -> Verdict:
+        """That of the worst certificate; UNCLEAR where nothing could be examined here."""
+        return worst([certificate.verdict for certificate in self.certificates])
 
 
 def run(config: Config, watcher: Watcher | None = None) -> Outcome:
@@ -115,14 +113,14 @@ def run(config: Config, watcher: Watcher | None = None) -> Outcome:
             "after the other: run then finds what they made"
         )
     job = _WholeJob(config, watcher or Watcher())
-    with _only_one(config.run_folder):
+    with only_one(config.run_folder):
         return job.do()
 
 
 def require_feasible(config: Config, watcher: Watcher) -> None:
     """Read the pictures and the table, and raise if no network keeps the budgets."""
     job = _WholeJob(config, watcher)
-    with _only_one(config.run_folder):
+    with only_one(config.run_folder):
         job.problem()
 
 
@@ -141,10 +139,15 @@ class _WholeJob:
     def _check(self) -> None:
         """Say at once what would only be found out after hours."""
         config, device = self.config, self.config.device
-        if not config.budgets:
-            read_budgets([], self.training.space)
-        if device.table is None and any(needs_table(text) for text in config.budgets):
+        job = self.training
+        check_texts(config.budgets, job.space)
+        if device.table is None:
             make_target(device.target, threads=device.threads, precision=device.precision)
+        if "timm" in config.export.formats:
+            require_counterpart(job.space)
+        require_outside(job)
+        if job.data not in SETS and not Path(job.data).is_dir():
+            job_data(job, None)  # which says what is wrong with it
         if config.finetune.distillation and not self.training.recipe.heaviest_epochs:
             raise HardcorenasError(
                 "finetune.distillation: expected 0 where training.heaviest_epochs is 0: there is "
@@ -152,6 +155,7 @@ class _WholeJob:
             )
 
     def do(self) -> Outcome:
+        """Do all steps."""
         problem = self.problem()
         self.watcher.budgets(problem)
         self.supernet()
@@ -203,41 +207,47 @@ class _WholeJob:
 
     def network(self, problem: Problem) -> Outcome:
         """Search, train, export, certify; tighter and again while the certificate fails."""
-        inner = list(problem.budgets)
+        inner = problem
         name = network_name(problem.budgets, self.settings)
         for attempt in range(1, self.config.certify.attempts + 1):
             suffix = "" if attempt == 1 else f"-tightened-{attempt - 1}"
             place = NetworkFolder(self.folder / "networks" / f"{name}{suffix}")
             network = self.search(place, inner)
             finetuned = self.finetune(place, network)
-            exported = self.export(place, network)
+            exported = self.export(place, network, problem)
             certified = certify_exported(
                 place.path / "network.onnx",
+                network,
                 problem.budgets,
-                place.certificate,
-                self.config.certify,
-                self.watcher,
+                certificate=place.certificate,
+                config=self.config.certify,
+                watcher=self.watcher,
             )
             outcome = Outcome(
-                problem,
-                place.path,
-                network,
-                problem.costs(network),
-                finetuned,
-                exported,
-                tuple(group.certificate for group in certified),
-                attempt,
+                problem=problem,
+                folder=place.path,
+                architecture=network,
+                costs=problem.costs(network),
+                finetuned=finetuned,
+                exported=exported,
+                certificates=tuple(group.certificate for group in certified),
+                attempts=attempt,
             )
             if outcome.verdict != "FAIL" or attempt == self.config.certify.attempts:
                 break
-            inner = tightened(inner, certified)
-            self.watcher.say(
-                f"measured beyond the budget; searching again with {', '.join(map(str, inner))}"
-            )
+            try:
+                inner = Problem(problem.space, tightened(inner.budgets, certified))
+            except InfeasibleBudgetError as error:
+                self.watcher.say(f"measured beyond the budget, and with a tighter one {error}")
+                break
+            self.watcher.say("measured beyond the budget; searching again within a tighter one")
+            self.watcher.budgets(inner)
         return outcome
 
-    def search(self, place: NetworkFolder, budgets: Sequence[Budget]) -> Architecture:
-        job = SearchJob(self.folder, place.path, tuple(budgets), self.settings, self.config.data)
+    def search(self, place: NetworkFolder, problem: Problem) -> Architecture:
+        """Find a network that keeps the budgets of a problem."""
+        budgets = problem.budgets
+        job = SearchJob(self.folder, place.path, budgets, self.settings, self.config.data)
         found = found_before(job)
         if found is not None:
             self.watcher.skip("search", f"{place.search} is of these budgets")
@@ -253,10 +263,12 @@ class _WholeJob:
         return found.architecture
 
     def finetune(self, place: NetworkFolder, network: Architecture) -> Finetuned:
+        """Train the network by itself."""
         job = self.finetune_job(network, place.finetune)
         return self._finetuned([job], "fine-tuning", f"{job.start} weights")[0]
 
     def finetune_job(self, network: Architecture, folder: Path) -> FinetuneJob:
+        """Return the fine-tuning of a network that the configuration means."""
         wanted = self.config.finetune
         return FinetuneJob(
             run=self.folder,
@@ -280,11 +292,15 @@ class _WholeJob:
             _discard_unless_same(job)
         return finetune(jobs, processes=self.processes, report=self.watcher.finetuning)
 
-    def export(self, place: NetworkFolder, network: Architecture) -> tuple[Exported, ...]:
-        formats = self.config.export.formats
-        if "onnx" not in formats:  # which is what gets certified
-            formats = ("onnx", *formats)
-        batch_size = self.config.device.batch_size
+    def export(
+        self, place: NetworkFolder, network: Architecture, problem: Problem
+    ) -> tuple[Exported, ...]:
+        """Write the files; ONNX is always one of them, for it is what gets certified."""
+        formats = tuple(dict.fromkeys(("onnx", *self.config.export.formats)))
+        batch_sizes = [
+            b.table.provenance.batch_size for b in problem.budgets if b.table.calibration
+        ]
+        batch_size = batch_sizes[0] if batch_sizes else self.config.device.batch_size
         before = exported_before(place.finetune, place.path, formats, batch_size)
         if before is not None:
             self.watcher.skip("export", f"{place.path} holds these weights")
@@ -325,7 +341,7 @@ def training_job(config: Config) -> Job:
     return Job(
         space=space,
         data=config.data,
-        recipe=_recipe(config, space),
+        recipe=recipe_for(space, config.training.recipe, config.training.changes()),
         folder=config.run_folder,
         seed=config.seed,
         heldout_share=config.heldout_share,
@@ -340,45 +356,18 @@ def search_settings(config: Config) -> SearchSettings:
     return SearchSettings(seed=config.seed, **wanted)
 
 
-def _recipe(config: Config, space: SearchSpace) -> Recipe:
-    name = config.training.recipe or default_recipe(space)
-    if name not in RECIPES:
-        raise HardcorenasError(
-            f"training.recipe: expected one of {', '.join(RECIPES)}, got {name!r}"
-        )
-    changes = config.training.changes()
-    if "learning_rate" in changes:  # one number is for both phases, as for `hardcorenas train`
-        changes.setdefault("paths_learning_rate", changes["learning_rate"])
-    return RECIPES[name].replace(**changes)
-
-
 def _discard_unless_same(job: FinetuneJob) -> None:
     """Remove the fine-tuning of something else from a folder that is the run's own."""
     folder = RunFolder(job.folder)
-    if folder.description.exists() and not folder.is_of(identity(job)):
-        try:
-            shutil.rmtree(job.folder)
-        except OSError as error:
-            raise ArtifactError(f"{job.folder}: cannot be removed ({error.strerror})") from error
-
-
-@contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Keep a second run out of a folder."""
+    discarded = job.folder.with_name(f".discarded-{job.folder.name}")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder / ".run.lock")
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        raise HardcorenasError(
-            f"{folder}: another run is at work here; wait for it, or end it"
-        ) from None
+        if job.folder.exists() and not folder.is_of(identity(job)):
+            shutil.rmtree(discarded, ignore_errors=True)
+            job.folder.rename(discarded)  # whole or not at all: half of one could look finished
+        if discarded.exists():
+            shutil.rmtree(discarded)
     except OSError as error:
-        raise ArtifactError(f"{folder}: cannot be written ({error.strerror})") from error
-    try:
-        yield
-    finally:
-        lock.release()
+        raise ArtifactError(f"{job.folder}: cannot be removed ({error.strerror})") from error
 
 
 def _save_summary(config: Config, outcome: Outcome) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hardcorenas.errors import ArtifactError, InvalidArchitectureError
 from hardcorenas.pipeline.effort import Effort, SearchSettings
+from hardcorenas.pipeline.locking import only_one
 from hardcorenas.pipeline.network_folder import NetworkFolder
 from hardcorenas.pipeline.searching import (
     Question,
     Report,
     SearchMoment,
-    calibration_images,
+    images_per_network,
     question_of,
     search,
 )
@@ -23,7 +26,7 @@ from hardcorenas.search.problem import Problem
 from hardcorenas.space import Architecture
 from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.interruption import StopSignals
-from hardcorenas.train.processes import Processes, run_together
+from hardcorenas.train.processes import Processes, is_first_process, run_together
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,7 +87,8 @@ def search_run(job: SearchJob, *, processes: int = 1, report: Report | None = No
     """
     found = found_before(job)
     if found is None:
-        run_together(processes, _search, job, first_only={"report": report})
+        with only_one(job.folder) if is_first_process() else nullcontext():
+            run_together(processes, _search, job, first_only={"report": report})
         found = found_before(job)
         assert found is not None, "a search ends with a network"
     return found
@@ -92,12 +96,17 @@ def search_run(job: SearchJob, *, processes: int = 1, report: Report | None = No
 
 def found_before(job: SearchJob) -> Found | None:
     """Return what this very search has found before, or None."""
-    details = NetworkFolder(job.folder).read_search()
+    folder = NetworkFolder(job.folder)
+    details = folder.read_search()
     if details is None or details.get("inputs") != inputs(job):
         return None
-    space = job.budgets[0].table.space
-    network = Architecture.parse(space, details["architecture"])
-    return Found(network, details["fits"], details["costs"], details)
+    problem = Problem(FinishedRun.open(job.run).space, job.budgets)
+    try:
+        network = Architecture.parse(problem.space, details["architecture"])
+    except (KeyError, AttributeError, InvalidArchitectureError) as error:
+        raise ArtifactError(f"{folder.search}: is not what a search wrote ({error})") from None
+    # Whether it fits is not a matter of what a file says.
+    return Found(network, problem.fits_discrete(network), problem.costs(network), details)
 
 
 def inputs(job: SearchJob) -> Json:
@@ -125,11 +134,13 @@ def _search(processes: Processes, job: SearchJob, report: Report | None = None) 
     data = run.data(job.source)
     supernet = run.supernet().to(processes.device)
     effort = Effort.of(
-        job.settings, len(data.heldout), calibration_images(data), shares=processes.count
+        job.settings, len(data.heldout), images_per_network(data), shares=processes.count
     )
     folder = NetworkFolder(job.folder)
     identity = inputs(job)
-    journal = Journal(folder.journal, identity, writes=processes.is_first)
+    # Batches and paths differ with the number of processes: answers then are others too.
+    asked = identity | {"effort": dataclasses.asdict(effort), "processes": processes.count}
+    journal = Journal(folder.journal, asked, writes=processes.is_first)
     processes.wait()  # all have read it before the first goes on writing
     answers = question_of(
         supernet,
@@ -155,22 +166,22 @@ def _search(processes: Processes, job: SearchJob, report: Report | None = None) 
             signals.stop_if_asked(processes, moment.done)
 
         result, local = search(problem, known, job.settings, effort, tell)
-    if not processes.is_first:
-        return
-    folder.discard_search()
-    if result.point is not None:
-        folder.save_point(result.point)
-    folder.save_trace(result.trace, points)
-    if result.fits:  # a network that does not fit is never handed on
-        folder.save_architecture(result.architecture)
-    folder.save_search(
-        {
-            "inputs": identity,
-            **_outcome(problem, result, local),
-            "effort": {**dataclasses.asdict(effort), "images": effort.images},
-            "seconds": time.monotonic() - started,
-        }
-    )
+    if processes.is_first:
+        folder.discard_search()
+        if result.point is not None:
+            folder.save_point(result.point)
+        folder.save_trace(result.trace, points)
+        if result.fits:  # a network that does not fit is never handed on
+            folder.save_architecture(result.architecture)
+        folder.save_search(
+            {
+                "inputs": identity,
+                **_outcome(problem, result, local),
+                "effort": {**dataclasses.asdict(effort), "images": effort.images},
+                "seconds": time.monotonic() - started,
+            }
+        )
+    processes.wait()  # all look at what the first has written
 
 
 def _outcome(problem: Problem, result: SearchResult, local: LocalSearch | None) -> Json:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.pipeline.effort import SCORE_IMAGES, Effort, SearchSettings
+from hardcorenas.pipeline.effort import Effort, SearchSettings
 from hardcorenas.search.baselines import search_evolution, search_penalty, search_random
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.local import LocalSearch, search_locally
 from hardcorenas.search.problem import Problem
+from hardcorenas.search.projection import Method as Projection
 from hardcorenas.search.projection import project
 from hardcorenas.search.supernet_objective import SupernetObjective
 from hardcorenas.train.data import training_batches
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from hardcorenas.train.processes import Processes
 
     Batch = tuple[Tensor, Tensor]
+
+SCORE_IMAGES = 2000  # held-out pictures that a network is scored on
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def search_architecture(
             "batches: expected images and labels that can be gone through again, such as a list"
         )
     known = replace(settings, batch_size=max(sizes))
-    effort = Effort.of(known, num_heldout=sum(sizes), num_calibration=sum(sizes))
+    effort = Effort.of(known, num_heldout=sum(sizes), images_per_network=2 * sum(sizes))
     endless = itertools.chain.from_iterable(itertools.repeat(batches))
     question = Question(
         SupernetObjective(supernet, endless, seed=settings.seed),
@@ -142,9 +145,9 @@ def question_of(
     return Question(objective, score)
 
 
-def calibration_images(data: ImageData) -> int:
-    """Return how many pictures give a network its own statistics."""
-    return min(CALIBRATION_IMAGES, len(data.train))
+def images_per_network(data: ImageData) -> int:
+    """Return how many pictures scoring one network takes: for its statistics, and for its loss."""
+    return min(CALIBRATION_IMAGES, len(data.train)) + min(SCORE_IMAGES, len(data.heldout))
 
 
 def search(
@@ -209,7 +212,7 @@ def _bcsfw(
     recent = np.mean(gradients[len(gradients) // 2 : -1], axis=0)
     local = search_locally(
         problem,
-        _starts(problem, result),
+        _starts(problem, result, settings.projection),
         watched.score,
         gradient=_relative(problem, result.point, recent),
         num_networks=effort.networks,
@@ -223,9 +226,11 @@ def _bcsfw(
     return found, local
 
 
-def _starts(problem: Problem, result: SearchResult) -> list[Architecture]:
+def _starts(problem: Problem, result: SearchResult, projection: Projection) -> list[Architecture]:
     """Return what projection gave, and what other projections give where they fit."""
     assert result.point is not None
+    if projection != "exact":  # which was asked for, to be compared as it is
+        return [result.architecture]
     others = [project(problem, result.point, method) for method in ("joint", "argmax")]
     return [result.architecture, *(other.architecture for other in others if other.fits)]
 

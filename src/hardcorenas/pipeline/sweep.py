@@ -9,6 +9,7 @@ from hardcorenas import artifacts
 from hardcorenas.errors import InvalidBudgetError
 from hardcorenas.pipeline.run import Outcome, require_feasible, run
 from hardcorenas.pipeline.watcher import Watcher
+from hardcorenas.resources.budget_texts import budget_name, needs_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,15 +23,20 @@ def sweep(config: Config, budgets: Sequence[str], watcher: Watcher | None = None
     """Do the whole job once for each budget; return what was made, in the order of the budgets.
 
     Args:
-        config: What to do; its own budgets hold for every run.
+        config: What to do; its own budgets hold for every run, but for those of a resource that is
+            swept over.
         budgets: Each is the budget of one run, such as ``"4ms"`` or ``"macs=200M"``.
         watcher: Told what is done.
     """
     if not budgets:
         raise InvalidBudgetError("--budgets: expected one or more, such as 4ms,6ms,8ms")
-    runs = [dataclasses.replace(config, budgets=(text, *config.budgets)) for text in budgets]
-    require_feasible(runs[0], watcher or Watcher())
-    for one in runs[1:]:  # before any of them takes hours
+    swept = {budget_name(text) for text in budgets}
+    kept = tuple(text for text in config.budgets if budget_name(text) not in swept)
+    runs = [dataclasses.replace(config, budgets=(text, *kept)) for text in budgets]
+    # Before any of them takes hours; the one that may measure a table speaks of it.
+    first, *others = sorted(runs, key=lambda one: not any(map(needs_table, one.budgets)))
+    require_feasible(first, watcher or Watcher())
+    for one in others:
         require_feasible(one, Watcher())
     outcomes = [run(one, watcher) for one in runs]
     rows = [

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from hardcorenas.artifacts import is_file
-from hardcorenas.errors import InvalidBudgetError
+from hardcorenas.errors import InvalidBudgetError, shown
 from hardcorenas.networks.counting import Resource
 from hardcorenas.resources.budget import Budget
 from hardcorenas.resources.count import count
 from hardcorenas.resources.table import ResourceTable
+from hardcorenas.resources.units import UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,12 +22,26 @@ LATENCY = "latency"
 
 def needs_table(text: str) -> bool:
     """Return whether a budget is one of latency without a table of its own."""
-    return _name(text) == LATENCY
+    return budget_name(text) == LATENCY
 
 
 def is_counted(text: str) -> bool:
     """Return whether a budget is of a resource that needs no table."""
-    return _name(text) in get_args(Resource)
+    return budget_name(text) in get_args(Resource)
+
+
+def check_texts(texts: Sequence[str], space: SearchSpace) -> None:
+    """Refuse budgets that cannot be meant, before there is a table of the device."""
+    if not texts:
+        read_budgets(texts, space)
+    for text in texts:
+        amount = _amount(text)
+        if not needs_table(text):
+            _read(text, space, None)
+        elif amount.endswith("%"):
+            Budget(count(space, "macs"), amount)
+        elif UNITS["ns"].parse(amount) <= 0:
+            raise InvalidBudgetError(f"latency budget: expected more than 0, got {shown(amount)}")
 
 
 def read_budgets(
@@ -48,7 +63,7 @@ def read_budgets(
 
 
 def _read(text: str, space: SearchSpace, table: ResourceTable | None) -> Budget:
-    name, amount = _name(text), text.rpartition("=")[2].strip()
+    name, amount = budget_name(text), _amount(text)
     if table is not None and name in (LATENCY, table.resource):
         return Budget(table, amount)
     if name == LATENCY:
@@ -67,6 +82,11 @@ def _read(text: str, space: SearchSpace, table: ResourceTable | None) -> Budget:
     )
 
 
-def _name(text: str) -> str:
+def _amount(text: str) -> str:
+    return text.rpartition("=")[2].strip()
+
+
+def budget_name(text: str) -> str:
+    """Return the resource, or the table's file, that a budget is of."""
     name, equals, _ = text.rpartition("=")
     return name.strip() if equals else LATENCY

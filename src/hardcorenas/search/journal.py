@@ -14,7 +14,7 @@ import numpy as np
 
 from hardcorenas import artifacts
 from hardcorenas.errors import ArtifactError
-from hardcorenas.search.result import Evaluation
+from hardcorenas.search.result import Evaluation, checked, checked_score
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ class Journal:
                 return Evaluation(
                     line["value"], *([np.array(row) for row in line[k]] for k in ("alpha", "beta"))
                 )
-            answer = objective(point)
+            answer = checked(objective(point), self._asked)  # what is no number is not kept
             rows = {
                 "alpha": [np.asarray(row).tolist() for row in answer.alpha],
                 "beta": [np.asarray(row).tolist() for row in answer.beta],
@@ -75,7 +75,7 @@ class Journal:
             line = self._next("network", str(network))
             if line is not None:
                 return float(line["value"])
-            value = score(network)
+            value = checked_score(score(network), self._asked)
             self._write({"network": str(network), "value": value})
             return value
 

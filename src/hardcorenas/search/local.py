@@ -65,7 +65,7 @@ def search_locally(
         scores[network] = checked_score(score(network), len(scores))
         return scores[network]
 
-    for start in dict.fromkeys(starts):
+    for start in list(dict.fromkeys(starts))[: max(1, num_networks)]:
         judge(start)
     best = min(scores, key=lambda network: scores[network])
     improved = True
@@ -92,8 +92,12 @@ def promising_neighbours(
     for number, blocks in enumerate(network.indices):
         moves += _Stage(problem, number, first_block, gradient).moves(list(blocks))
         first_block += problem.space.stages[number].max_depth
+    if not moves:  # a space of one network
+        return
     promised = np.array([move.promised for move in moves])
-    extra = np.array([move.extra_costs for move in moves]).reshape(len(moves), -1)
+    extra = np.array([move.extra_costs for move in moves]).reshape(
+        len(moves), len(problem.additive)
+    )
     first, second = np.triu_indices(len(moves))  # a move with itself is that move alone
     alone = first == second
     slack = [b.limit - b.table.cost(network) for b in problem.additive]
@@ -138,6 +142,7 @@ class _Stage:
         self.by_choice = by_choice[first_block : first_block + self.stage.max_depth]
         self.by_depth = by_depth[number]
         self.tables = [budget.table.costs[number] for budget in problem.additive]
+        self.limits = [budget.limit for budget in problem.additive]
 
     def moves(self, blocks: list[int]) -> Iterator[_Move]:
         """Yield the stage with one thing changed."""
@@ -171,5 +176,8 @@ class _Stage:
         return [sum(table[b][c] for b, c in enumerate(blocks)) for table in self.tables]
 
     def _cheapest(self, block: int) -> int:
-        costs = np.sum([table[block] for table in self.tables], axis=0)
-        return int(np.argmin(costs)) if self.tables else 0
+        """Return the choice that takes the least of all budgets together."""
+        burden = np.zeros(len(self.stage.choices))
+        for table, limit in zip(self.tables, self.limits, strict=True):
+            burden += np.array(table[block], float) / limit
+        return int(np.argmin(burden))

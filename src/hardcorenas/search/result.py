@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from hardcorenas.errors import HardcorenasError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -46,10 +48,16 @@ Score = Callable[["Architecture"], float]
 """The loss of one network: what is minimised, judged without gradients."""
 
 
+class NotFiniteError(HardcorenasError, FloatingPointError):
+    """A loss or gradient is no number; the search cannot go on."""
+
+
 def checked_score(value: float, step: int) -> float:
     """Return a score that is finite; stop the search at one that is not."""
     if not math.isfinite(value):
-        raise FloatingPointError(f"step {step}: the score of a network is {value}")
+        raise NotFiniteError(
+            f"step {step}: the score of a network is {value}; did the training diverge?"
+        )
     return float(value)
 
 
@@ -57,8 +65,9 @@ def checked(answer: Evaluation, step: int) -> Evaluation:
     """Return an evaluation that is finite; stop the search at one that is not."""
     rows = (*answer.alpha, *answer.beta)
     if not math.isfinite(answer.value) or not all(np.isfinite(row).all() for row in rows):
-        raise FloatingPointError(
-            f"step {step}: the objective returned a value or gradient that is not finite"
+        raise NotFiniteError(
+            f"step {step}: the objective returned a value or gradient that is not finite; did the "
+            f"training diverge?"
         )
     return answer
 

@@ -57,7 +57,8 @@ class Tightness:
         if not self.fitting:
             return f"very tight: none of {_DRAWS:,} random networks fits"
         strength = "tight" if self.fitting < 0.1 else "moderate" if self.fitting < 0.6 else "loose"
-        return f"{strength}: {self.fitting:.0%} of random networks fit"
+        share = "less than 1%" if self.fitting < 0.01 else f"{self.fitting:.0%}"
+        return f"{strength}: {share} of random networks fit"
 
 
 def tightness(problem: Problem) -> Tightness:

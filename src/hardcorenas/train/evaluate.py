@@ -139,10 +139,12 @@ def loss_on_batches(
     Args:
         supernet: The one-shot model.
         architecture: Which network of it.
-        batches: Images and labels; gone through twice.
+        batches: Images and labels; gone through several times.
     """
     network = supernet.extract(architecture)
-    update_bn((images for images, _ in batches), network)
+    # Statistics are means over batches, whatever their sizes: a small last one is left out.
+    usual = max(len(labels) for _, labels in batches)
+    update_bn((images for images, _ in batches if 2 * len(images) >= usual), network)
     total, seen = _total_loss(network.eval(), batches)
     return total / seen
 

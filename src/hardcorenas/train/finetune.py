@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import torch
 
 from hardcorenas import artifacts
-from hardcorenas.errors import InvalidArgumentError, shown
+from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidArgumentError, shown
 from hardcorenas.networks.build import Network, build, channels_last
 from hardcorenas.space import Architecture
 from hardcorenas.train.data import num_batches
@@ -45,6 +45,7 @@ RESULT_VERSION = 1
 EVALUATIONS = 4  # while training
 _PHASE_NUMBER = 2  # after those of the one-shot model: other orders, other random numbers
 _EVALUATION_IMAGES = 1000
+_LARGEST_SMALL = 64  # pixels
 _SMALL_EPOCHS, _PAPER_EPOCHS = 10, 50
 _SMALL_RATE, _PAPER_RATE = 0.1, 0.03
 
@@ -149,7 +150,10 @@ def finished(job: FinetuneJob) -> Finetuned | None:
     found = artifacts.parse(
         artifacts.read_text(path), kind="finetuned", version=RESULT_VERSION, source=str(path)
     )
-    return Finetuned(job.architecture, found["heldout"], found["test"], found["seconds"])
+    try:
+        return Finetuned(job.architecture, found["heldout"], found["test"], found["seconds"])
+    except KeyError as error:
+        raise ArtifactError(f"{path}: says nothing of {error}; remove it to train anew") from None
 
 
 def load_finetuned(job: FinetuneJob) -> Network:
@@ -179,7 +183,7 @@ def identity(job: FinetuneJob) -> Json:
 
 
 def _length(job: FinetuneJob, run: FinishedRun) -> tuple[int, float]:
-    small = run.recipe.batch_size <= 128 and run.space.resolution <= 64
+    small = run.space.resolution <= _LARGEST_SMALL
     epochs = job.epochs or (_SMALL_EPOCHS if small else _PAPER_EPOCHS)
     return epochs, job.learning_rate or (_SMALL_RATE if small else _PAPER_RATE)
 
@@ -213,7 +217,7 @@ class _One:
     ) -> None:
         self.job, self.run, self.data = job, run, data
         self.processes, self.report = processes, report
-        self.folder = RunFolder(job.folder)
+        self.folder = RunFolder(job.folder, option="--output")
         self.epochs, self.rate = _length(job, run)
         self.steps_per_epoch = num_batches(len(data.train), run.recipe.batch_size)
         self.log: TrainingLog | None = None
@@ -221,9 +225,7 @@ class _One:
 
     def train(self, signals: StopSignals) -> None:
         """Train from wherever the folder's checkpoint is; write weights and accuracies."""
-        if self.processes.is_first:
-            self.folder.claim(identity(self.job))
-        self.processes.wait()
+        self._claim()
         try:
             saved = self.folder.load_checkpoint(self.processes.device)
             self.started = time.monotonic() - (saved["seconds"] if saved else 0.0)
@@ -241,6 +243,16 @@ class _One:
                 self.log.close()
             self.folder.release()
 
+    def _claim(self) -> None:
+        """Make the folder this fine-tuning's own; whatever is wrong is raised in all processes."""
+        error: HardcorenasError | None = None
+        if self.processes.is_first:
+            try:
+                self.folder.claim(identity(self.job))
+            except HardcorenasError as mistake:
+                error = mistake
+        self.processes.go_on_unless(error)
+
     def _trained(self, loop: Json | None, signals: StopSignals) -> Network:
         task = Supervised(
             num_classes=self.run.space.num_classes,
@@ -251,7 +263,7 @@ class _One:
         )
         averaged = train(
             channels_last(self._start()).to(self.processes.device),
-            Phase(FINETUNE, _PHASE_NUMBER, task, self.epochs, self.rate),
+            Phase(FINETUNE, _PHASE_NUMBER, task, self.epochs, self.rate, all_used=True),
             self.data,
             self.run.recipe,
             seed=self.job.seed,

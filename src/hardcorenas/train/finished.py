@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from hardcorenas import artifacts
 from hardcorenas.errors import (
     ArtifactError,
     DataError,
@@ -117,8 +117,7 @@ class FinishedRun:
 
     def digest(self) -> str:
         """Return what tells this model's weights from all others."""
-        content = RunFolder(self.folder).weights("supernet").read_bytes()
-        return hashlib.sha256(content).hexdigest()
+        return artifacts.digest(RunFolder(self.folder).weights("supernet"))
 
     def _with_weights(self, model: Model, name: str, folder: Path | None = None) -> Model:
         folder = folder or self.folder

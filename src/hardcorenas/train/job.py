@@ -65,15 +65,20 @@ class Job:
 
 def claimed_data(folder: RunFolder, job: Job, progress: Progress | None) -> ImageData:
     """Return the pictures of a job whose folder is this process's from now on."""
+    require_outside(job)
+    folder.check(_known(job), resume=job.resume)  # before pictures are stored in it
+    data = job_data(job, progress)
+    folder.claim(_identity(job, data))
+    return data
+
+
+def require_outside(job: Job) -> None:
+    """Refuse a run's folder among the pictures."""
     if job.folder.resolve().is_relative_to(Path(job.data).resolve()):
         raise InvalidArgumentError(
             f"{job.folder}: is inside {job.data} and would be taken for a class; "
             f"give another --folder"
         )
-    folder.check(_known(job), resume=job.resume)  # before pictures are stored in it
-    data = job_data(job, progress)
-    folder.claim(_identity(job, data))
-    return data
 
 
 def job_data(job: Job, progress: Progress | None) -> ImageData:

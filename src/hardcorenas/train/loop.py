@@ -43,6 +43,7 @@ class Phase:
         learning_rate: At its peak.
         first_step: Steps of earlier phases, for messages.
         one_path: Whether all pieces of a batch, in all processes, draw the same random numbers.
+        all_used: Whether every weight takes part in every step.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Phase:
     learning_rate: float
     first_step: int = 0
     one_path: bool = False
+    all_used: bool = False
 
 
 @dataclass
@@ -112,7 +114,7 @@ def train(
     )
     if resumed is not None:
         state.load_state_dict(resumed)
-    shared = processes.share_gradients(model.train())
+    shared = processes.share_gradients(model.train(), all_used=phase.all_used)
     statistics = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
     losses: list[float] = []
     last_save = last_moment = time.monotonic()
@@ -127,7 +129,7 @@ def train(
             std=data.std,
             resolution=data.resolution,
             batch_size=recipe.batch_size,
-            seed=2 * seed + phase.number,  # no two phases see the same order
+            seed=2 * seed + phase.number,  # each phase of a run has an order of its own
             epoch=epoch,
             rank=processes.rank,
             world_size=processes.count,

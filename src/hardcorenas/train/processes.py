@@ -87,15 +87,20 @@ class Processes:
         for tensor, mean in zip(tensors, torch.split(flat, sizes), strict=True):
             tensor.copy_(mean.view_as(tensor))
 
-    def share_gradients(self, model: nn.Module) -> nn.Module:
-        """Return a model whose gradients are averaged over all processes in the backward pass."""
+    def share_gradients(self, model: nn.Module, *, all_used: bool = False) -> nn.Module:
+        """Return a model whose gradients are averaged over all processes in the backward pass.
+
+        Args:
+            model: What is trained.
+            all_used: Whether every weight takes part in every step.
+        """
         if self.count == 1:
             return model
         # Gradients of one pixel come in either layout; it is the same memory.
         warnings.filterwarnings("ignore", message="Grad strides do not match bucket view strides")
         # What no image of the batch has chosen gets no gradient; statistics are averaged by us.
         return DistributedDataParallel(
-            model, find_unused_parameters=True, forward_sync_buffers=False
+            model, find_unused_parameters=not all_used, forward_sync_buffers=False
         )
 
     def go_on_unless(self, error: HardcorenasError | None) -> None:

@@ -121,6 +121,17 @@ SMALL = Recipe(
 RECIPES = {"paper": PAPER, "small": SMALL}
 
 
-def default_recipe(space: SearchSpace) -> str:
-    """Return the name of the recipe that suits a space."""
-    return "small" if space.resolution <= _LARGEST_SMALL_RESOLUTION else "paper"
+def recipe_for(space: SearchSpace, name: str | None, changes: dict[str, Any]) -> Recipe:
+    """Return a recipe with some numbers changed.
+
+    Args:
+        space: Decides which recipe, where none is named.
+        name: One of `RECIPES`.
+        changes: Fields; a learning rate alone is meant for both phases.
+    """
+    name = name or ("small" if space.resolution <= _LARGEST_SMALL_RESOLUTION else "paper")
+    if name not in RECIPES:
+        raise InvalidArgumentError(f"recipe: expected one of {', '.join(RECIPES)}, got {name!r}")
+    if "learning_rate" in changes:
+        changes = {"paths_learning_rate": changes["learning_rate"], **changes}
+    return RECIPES[name].replace(**changes)

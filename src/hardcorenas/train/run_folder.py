@@ -37,10 +37,12 @@ class RunFolder:
 
     Args:
         path: The folder; it need not exist yet.
+        option: How a user names another folder.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, option: str = "--folder") -> None:
         self.path = path
+        self._option = option
         self.description = path / "run.json"
         self.checkpoint = path / "checkpoint.pt"
         self.log = path / "training.jsonl"
@@ -64,11 +66,11 @@ class RunFolder:
             if not resume:
                 raise HardcorenasError(
                     f"{self.path}: holds a run already; give --resume to go on with it, "
-                    f"or another --folder"
+                    f"or another {self._option}"
                 )
         elif self.path.exists() and (not self.path.is_dir() or any(self._others())):
             raise HardcorenasError(
-                f"{self.path}: is not empty and not a run's folder; give another --folder"
+                f"{self.path}: is not empty and not a run's folder; give another {self._option}"
             )
 
     def claim(self, identity: Json) -> None:
@@ -155,7 +157,7 @@ class RunFolder:
                 name, given, found = _first_difference(field, value, there.get(field))
                 raise HardcorenasError(
                     f"{self.path}: is the run of another {field}: {name} is {shown(found)} there "
-                    f"and {shown(given)} here; give another --folder"
+                    f"and {shown(given)} here; give another {self._option}"
                 )
 
     def _lock(self) -> None:

@@ -1,0 +1,368 @@
+"""Certificates in the whole job: of what can be measured here, and what follows from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+import hardcorenas as hc
+from hardcorenas.config import CertifyConfig
+from hardcorenas.deploy.certificate import Certificate, Timing
+from hardcorenas.errors import HardcorenasError, InfeasibleBudgetError
+from hardcorenas.pipeline import certificate_step
+from hardcorenas.pipeline.certificate_step import Certified, certify_exported, tightened
+from hardcorenas.pipeline.run import run
+from hardcorenas.resources import AdditiveTable
+from pipeline.tiny_run import (
+    Judge,
+    Recorder,
+    certificate_of,
+    copy_of,
+    finished_run,
+    latency_table,
+    one_thread,
+    timing,
+    tiny_place,
+)
+from train.tiny_task import SPACE
+
+# Of the table: 192,480 to 481,760 ns.
+LIMIT = 289_056  # 60 %
+TOLD_LATE = pytest.mark.xfail(strict=True, reason="told when everything is trained")
+LIGHT = ("export.formats=onnx", "compare.random=0")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def alone():
+    with one_thread():
+        yield
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tiny_place(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture
+def folder(tmp_path_factory, tmp_path):
+    """A run whose one-shot model is trained."""
+    return copy_of(finished_run(tmp_path_factory.getbasetemp()), tmp_path / "run")
+
+
+@pytest.fixture
+def judged(place, folder, tmp_path, monkeypatch):
+    """Return a function that runs with tables and a judge in the place of `certify`."""
+
+    def begin(judge, *changes, budgets="here.json=60%", **tables):
+        named = {"here": latency_table(), **tables}
+        for name, table in named.items():
+            table.save(tmp_path / f"{name}.json")
+        texts = ",".join(
+            f"{tmp_path}/{text}" if ".json" in text else text for text in budgets.split(",")
+        )
+        monkeypatch.setattr(certificate_step, "certify", judge)
+        recorder = Recorder()
+        config = place.config(folder, *LIGHT, f"budgets={texts}", *changes)
+        return run(config, recorder), recorder
+
+    return begin
+
+
+def limits(network_folder):
+    """What a network was searched with."""
+    return json.loads((network_folder / "search.json").read_text())["limits"]
+
+
+def test_a_miss_is_taken_off_the_budget_until_it_passes(judged, folder):
+    judge = Judge(("FAIL", 5000), ("FAIL", 3000), "PASS")
+    outcome, recorder = judged(judge, "certify.attempts=5")
+    assert (outcome.verdict, outcome.attempts) == ("PASS", 3)
+    name = "latency-289.056us"
+    networks = folder / "networks"
+    assert outcome.folder == networks / f"{name}-tightened-2"
+    assert judge.asked == [[LIMIT]] * 3  # always the budget that was given
+    searched = [networks / name, networks / f"{name}-tightened-1", outcome.folder]
+    expected = [LIMIT, LIMIT - 5000, LIMIT - 8000]
+    assert [limits(place)["latency"] for place in searched] == expected
+    for place, limit in zip(searched, expected, strict=True):
+        found = hc.Architecture.load(place / "architecture.json")
+        assert latency_table().cost(found) <= limit
+    assert outcome.costs == {"latency": latency_table().cost(outcome.architecture)}
+    summary = json.loads((outcome.folder / "summary.json").read_text())
+    assert (summary["verdict"], summary["attempts"]) == ("PASS", 3)
+    assert summary["limits"] == {"latency": LIMIT}
+    assert sum("searching again with latency ≤ 0.28" in say for say in recorder.remarks) == 2
+
+    again, recorder = judged(judge, "certify.attempts=5")
+    assert recorder.begun == ["data"]
+    assert len(judge.asked) == 3
+    assert (again.folder, again.attempts) == (outcome.folder, 3)
+    assert again.certificates == outcome.certificates
+
+
+def test_it_ends_with_fail_after_so_many_attempts(judged, folder):
+    judge = Judge(("FAIL", 2000))
+    outcome, recorder = judged(judge, "certify.attempts=2")
+    assert (outcome.verdict, outcome.attempts) == ("FAIL", 2)
+    assert len(judge.asked) == len(list((folder / "networks").iterdir())) == 2
+    assert sum("searching again" in say for say in recorder.remarks) == 1
+    summary = json.loads((outcome.folder / "summary.json").read_text())
+    assert (summary["verdict"], summary["attempts"]) == ("FAIL", 2)
+
+
+def test_a_machine_too_busy_to_tell_is_asked_again(judged):
+    judge = Judge("UNCLEAR")
+    outcome, recorder = judged(judge)
+    assert (outcome.verdict, outcome.attempts) == ("UNCLEAR", 1)
+    assert len(judge.asked) == 3
+    assert sum("timing again" in say for say in recorder.remarks) == 2
+
+    judge = Judge("UNCLEAR", "PASS")  # what is unclear is not kept as an answer
+    outcome, recorder = judged(judge)
+    assert outcome.verdict == "PASS"
+    assert len(judge.asked) == 2
+    assert recorder.begun == ["data", "certificate"]
+
+    judge = Judge("FAIL")
+    assert judged(judge)[0].verdict == "PASS"
+    assert judge.asked == []
+
+
+def test_unclear_is_not_tightened(judged, folder):
+    judge = Judge(("FAIL", 1000), "UNCLEAR")
+    outcome, _ = judged(judge)
+    assert (outcome.verdict, outcome.attempts) == ("UNCLEAR", 2)
+    assert len(judge.asked) == 4
+
+
+def test_a_tightened_budget_that_nothing_fits(judged, folder):
+    with pytest.raises(InfeasibleBudgetError) as caught:
+        judged(Judge(("FAIL", 100_000)))
+    assert "\n" not in str(caught.value)
+    assert "latency ≤ 0.189 ms" in str(caught.value)
+    assert "the cheapest costs 0.192 ms" in str(caught.value)
+    name = folder / "networks" / "latency-289.056us"
+    assert Certificate.load(name / "certificate.json").verdict == "FAIL"
+
+
+def test_a_miss_of_more_than_the_budget(judged):
+    with pytest.raises(HardcorenasError, match="measure it again") as caught:
+        judged(Judge(("FAIL", LIMIT)))
+    assert "\n" not in str(caught.value)
+
+
+def test_tables_of_two_devices(judged, folder):
+    """Both are kept; only this device is measured, and only its budget can be missed."""
+    phone = latency_table(device="a phone", times=30)
+    judge = Judge(("FAIL", 4000), "PASS")
+    outcome, recorder = judged(judge, budgets="here.json=60%,phone.json=56%,macs=90%", phone=phone)
+    allowed = 56 * phone.dearest_cost // 100
+    assert outcome.costs["latency"] <= LIMIT
+    assert outcome.costs["latency on a phone"] <= allowed
+    assert phone.cost(outcome.architecture) <= allowed
+    assert judge.asked == [[LIMIT, 43358]] * 2
+    assert len(outcome.certificates) == 1
+    assert sum("no certificate for a phone" in say for say in recorder.remarks) == 2
+    assert limits(outcome.folder) == {
+        "latency": LIMIT - 4000,
+        "latency on a phone": allowed,
+        "macs": 43358,
+    }
+    assert not (outcome.folder / "certificate-2.json").exists()
+
+
+def test_the_other_device_may_come_first(judged):
+    phone = latency_table(device="a phone")
+    judge = Judge(("FAIL", 4000), "PASS", ("FAIL", 4000), "PASS")
+    outcome, _ = judged(judge, budgets="phone.json=70%,here.json=60%,macs=90%", phone=phone)
+    found = [
+        (entry.resource, entry.limit)
+        for certificate in outcome.certificates
+        for entry in certificate.entries
+    ]
+    assert sorted(found) == [("latency", LIMIT), ("macs", 43358)]
+
+
+def test_of_another_device_alone_there_is_no_certificate(judged):
+    phone = latency_table(device="a phone")
+    judge = Judge("FAIL")
+    outcome, recorder = judged(judge, budgets="phone.json=60%", phone=phone)
+    assert judge.asked == []
+    assert outcome.certificates == ()
+    assert phone.cost(outcome.architecture) <= LIMIT
+    assert any("no certificate for a phone" in say for say in recorder.remarks)
+    assert not list(outcome.folder.glob("certificate*"))
+
+
+def test_two_tables_of_this_device_have_a_certificate_each(judged):
+    two = latency_table(threads=2, times=20)
+    asked = []
+
+    def judge(model, budgets, **_options):
+        """With two threads it fails at first."""
+        threads = budgets[0].table.provenance.threads
+        asked.append((threads, [budget.limit for budget in budgets]))
+        fails = threads == 2 and asked.count(asked[-1]) == 1
+        return certificate_of(model, budgets, "FAIL" if fails else "PASS", miss=7000)
+
+    outcome, _ = judged(judge, budgets="here.json=60%,two.json=60%,macs=90%", two=two)
+    assert asked == [(1, [LIMIT, 43358]), (2, [2 * LIMIT])] * 2
+    assert (outcome.verdict, outcome.attempts) == ("PASS", 2)
+    searched = list(limits(outcome.folder).values())
+    assert searched == [LIMIT, 2 * LIMIT - 7000, 43358]
+    for name, threads in (("certificate", 1), ("certificate-2", 2)):
+        kept = Certificate.load(outcome.folder / f"{name}.json")
+        assert kept.entries[0].limit == threads * LIMIT
+
+    (outcome.folder / "certificate-2.json").write_text("{")
+    with pytest.raises(HardcorenasError, match=r"certificate-2\.json"):
+        judged(judge, budgets="here.json=60%,two.json=60%,macs=90%", two=two)
+
+
+@pytest.mark.xfail(strict=True, reason="only the first certificate is discarded with a search")
+def test_the_certificate_of_a_table_that_was_measured_again_is_not_kept(judged):
+    """The network is the same, but the pace at which it was promised is not."""
+    budgets = "here.json=60%,two.json=60%"
+    two = latency_table(threads=2)
+    judge = Judge("PASS")
+    judged(judge, budgets=budgets, two=two)
+    newer = dataclasses.replace(two.calibration, yardstick=two.calibration.yardstick + 1000)
+    before = len(judge.asked)
+    judged(judge, budgets=budgets, two=dataclasses.replace(two, calibration=newer))
+    assert len(judge.asked) == before + 2
+
+
+@pytest.fixture
+def exported(tmp_path):
+    (tmp_path / "network.onnx").write_bytes(b"a network")
+    return tmp_path / "network.onnx"
+
+
+def certified(exported, budgets, judge, monkeypatch):
+    monkeypatch.setattr(certificate_step, "certify", judge)
+    path = exported.with_name("certificate.json")
+    recorder = Recorder()
+    certify_exported(exported, budgets, path, CertifyConfig(), recorder)
+    return recorder
+
+
+def test_a_certificate_is_of_one_file_and_its_budgets(exported, monkeypatch):
+    table, macs = latency_table(), hc.count(SPACE, "macs")
+    budgets = [hc.Budget(table, "60%"), hc.Budget(macs, "90%")]
+    first = (exported, budgets, Judge("PASS"), monkeypatch)
+    assert certified(*first).begun == ["certificate"]
+    assert certified(*first).skipped == ["certificate"]
+    others = (
+        [hc.Budget(table, "61%"), budgets[1]],
+        [budgets[0], hc.Budget(macs, "91%")],
+        [budgets[0]],
+        [hc.Budget(table, "60%"), hc.Budget(macs, "90%")],
+    )
+    for other in others:
+        assert certified(exported, other, Judge("PASS"), monkeypatch).begun == ["certificate"]
+    assert certified(*first).skipped == ["certificate"]
+    exported.write_bytes(b"another network")
+    assert certified(*first).begun == ["certificate"]
+
+
+def failed(budgets, *timings):
+    """A failed certificate of budgets with these measurements."""
+    entries = [
+        dataclasses.replace(entry, timing=taken)
+        for entry, taken in zip(
+            certificate_of(_NOTHING, budgets, "FAIL").entries, timings, strict=True
+        )
+    ]
+    made = certificate_of(_NOTHING, budgets, "FAIL")
+    return Certified(tuple(budgets), dataclasses.replace(made, entries=tuple(entries)))
+
+
+class _Nothing:
+    name = "network.onnx"
+
+    def read_bytes(self):
+        return b""
+
+
+_NOTHING = _Nothing()
+
+
+def test_tightening_leaves_others_alone():
+    here, phone = latency_table(), latency_table(device="a phone")
+    two, macs = latency_table(threads=2), hc.count(SPACE, "macs")
+    budgets = [hc.Budget(table, "60%") for table in (phone, here, macs, two)]
+    found = tightened(budgets, [failed([budgets[1]], timing(LIMIT + 123))])
+    assert [budget.table for budget in found] == [phone, here, macs, two]
+    differences = [b.limit - f.limit for b, f in zip(budgets, found, strict=True)]
+    assert differences == [0, 123, 0, 0]
+    # From the tightened budget on, by what the given one is still missed by.
+    twice = tightened(found, [failed([budgets[1]], timing(LIMIT + 45))])
+    assert twice[1].limit == LIMIT - 168
+
+
+@pytest.mark.xfail(strict=True, reason="the last budget of a table decides")
+def test_of_two_budgets_of_one_table_the_larger_miss_counts():
+    here = latency_table()
+    budgets = [hc.Budget(here, "60%"), hc.Budget(here, "70%")]
+    measured = timing(budgets[1].limit + 2000)
+    found = tightened(budgets, [failed(budgets, measured, measured)])
+    assert found[0].limit <= LIMIT - (measured.median - LIMIT)
+
+
+@pytest.mark.xfail(strict=True, reason="the median at the table's pace is taken")
+def test_a_failure_on_a_busy_machine_is_tightened_by_what_it_was_judged_by():
+    """There the few runs at the table's pace do not count, but all of them."""
+    budget = hc.Budget(latency_table(), "60%")
+    taken = Timing(
+        median=LIMIT - 50_000,
+        p95=LIMIT,
+        spread=0.1,
+        runs=3,
+        all_runs=400,
+        pace=1.0,
+        all_median=2 * LIMIT,
+        all_pace=1.2,
+    )
+    assert not taken.is_clean
+    (found,) = tightened([budget], [failed([budget], taken)])
+    at_pace = taken.all_median / taken.all_pace
+    assert found.limit <= LIMIT - 0.9 * (at_pace - LIMIT)
+
+
+def without_calibration():
+    made = latency_table()
+    return AdditiveTable(
+        made.space, "latency", "ns", made.base, made.costs, made.provenance, calibration=None
+    )
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(latency_table(), id="onnxruntime"),
+        pytest.param(latency_table(runtime="torch"), marks=TOLD_LATE, id="torch"),
+        pytest.param(latency_table(batch_size=2), marks=TOLD_LATE, id="a batch of two"),
+        pytest.param(without_calibration(), marks=TOLD_LATE, id="never measured"),
+    ],
+)
+def test_what_cannot_be_certified_is_told_at_once(place, folder, tmp_path, table):
+    """Else it is certified, here for once by the clock."""
+    table.save(tmp_path / "here.json")
+    recorder = Recorder()
+    config = place.config(
+        folder, *LIGHT, "budgets=latency=60%", f"device.table={tmp_path}/here.json"
+    )
+    told = ""
+    try:
+        outcome = run(config, recorder)
+    except HardcorenasError as error:
+        told = str(error)
+    if told:
+        assert "search" not in recorder.begun, told
+        assert "\n" not in told
+    else:
+        assert outcome.verdict == "PASS"
+        (certificate,) = outcome.certificates
+        assert certificate.entries[0].timing.all_runs > 0
