@@ -17,14 +17,16 @@ from hardcorenas.train.job import Job
 from hardcorenas.train.one_shot import train_one_shot
 from hardcorenas.train.recipe import SMALL
 
-FOLDER = Path("runs/whole_job")
+FOLDER, TABLE = Path("runs/whole_job"), Path("runs/whole_job.table.json")
 
 
 def main() -> None:
     """Go from pictures and budgets to a certified network."""
     # What can be built, and what each choice costs on this machine.
     space = hc.SearchSpace.preset("gray28")
-    latency = hc.measure(space, target="onnxruntime", threads=1, minutes=0.7)
+    if not TABLE.exists():
+        hc.measure(space, target="onnxruntime", threads=1, minutes=0.7).save(TABLE)
+    latency = hc.ResourceTable.load(TABLE)
     budgets = [hc.Budget(latency, "50%"), hc.Budget(hc.count(space, "params"), "80K")]
     print("budgets:", ", ".join(map(str, budgets)))
 

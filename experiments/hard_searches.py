@@ -94,7 +94,7 @@ def main():
     for limit in amounts(latency, arguments.budgets):
         for seed in range(arguments.seeds):
             first = hc.Budget(latency, f"{limit}ns")
-            # A third of the way from no parameters to the sum of least and most: it often binds too.
+            # Tight enough to bind at the looser latencies.
             second = hc.Budget(params, str((params.cheapest_cost + params.dearest_cost) // 3))
             for budgets in ([first], [first, second]):
                 row = one_search(model, data, budgets, seed, test_accuracy)

@@ -236,57 +236,53 @@ def test_the_certificate_of_a_table_that_was_measured_again_is_not_kept(judged):
 
 @pytest.fixture
 def exported(tmp_path):
+    SPACE.lightest.save(tmp_path / "architecture.json")
     (tmp_path / "network.onnx").write_bytes(b"a network")
     return tmp_path / "network.onnx"
 
 
-def certified(exported, budgets, judge, monkeypatch):
-    monkeypatch.setattr(certificate_step, "certify", judge)
-    path = exported.with_name("certificate.json")
-    recorder = Recorder()
-    certify_exported(exported, budgets, path, CertifyConfig(), recorder)
-    return recorder
-
-
 def test_a_certificate_is_of_one_file_and_its_budgets(exported, monkeypatch):
     table, macs = latency_table(), hc.count(SPACE, "macs")
-    budgets = [hc.Budget(table, "60%"), hc.Budget(macs, "90%")]
-    first = (exported, budgets, Judge("PASS"), monkeypatch)
-    assert certified(*first).begun == ["certificate"]
-    assert certified(*first).skipped == ["certificate"]
+    first = [hc.Budget(table, "60%"), hc.Budget(macs, "90%")]
     others = (
-        [hc.Budget(table, "61%"), budgets[1]],
-        [budgets[0], hc.Budget(macs, "91%")],
-        [budgets[0]],
-        [hc.Budget(table, "60%"), hc.Budget(macs, "90%")],
+        [hc.Budget(table, "61%"), first[1]],
+        [first[0], hc.Budget(macs, "91%")],
+        [first[0]],
+        [hc.Budget(latency_table(times=11), f"{first[0].limit}ns"), first[1]],
     )
+    monkeypatch.setattr(certificate_step, "certify", Judge("PASS"))
+
+    def steps(budgets):
+        recorder = Recorder()
+        certify_exported(
+            exported,
+            SPACE.lightest,
+            budgets,
+            certificate=exported.with_name("certificate.json"),
+            config=CertifyConfig(),
+            watcher=recorder,
+        )
+        return recorder.begun, recorder.skipped
+
+    timed, known = (["certificate"], []), ([], ["certificate"])
+    assert steps(first) == timed
+    assert steps(first) == known
     for other in others:
-        assert certified(exported, other, Judge("PASS"), monkeypatch).begun == ["certificate"]
-    assert certified(*first).skipped == ["certificate"]
+        assert steps(other) == timed
+        assert steps(other) == known
+    assert steps(first) == timed
     exported.write_bytes(b"another network")
-    assert certified(*first).begun == ["certificate"]
+    assert steps(first) == timed
 
 
 def failed(budgets, *timings):
     """A failed certificate of budgets with these measurements."""
-    entries = [
+    made = certificate_of(SPACE.lightest, budgets, "FAIL")
+    entries = tuple(
         dataclasses.replace(entry, timing=taken)
-        for entry, taken in zip(
-            certificate_of(_NOTHING, budgets, "FAIL").entries, timings, strict=True
-        )
-    ]
-    made = certificate_of(_NOTHING, budgets, "FAIL")
-    return Certified(tuple(budgets), dataclasses.replace(made, entries=tuple(entries)))
-
-
-class _Nothing:
-    name = "network.onnx"
-
-    def read_bytes(self):
-        return b""
-
-
-_NOTHING = _Nothing()
+        for entry, taken in zip(made.entries, timings, strict=True)
+    )
+    return Certified(tuple(budgets), dataclasses.replace(made, entries=entries))
 
 
 def test_tightening_leaves_others_alone():

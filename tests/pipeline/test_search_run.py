@@ -131,7 +131,7 @@ def test_anything_else_is_searched_anew(trained, copied, changes):
     assert all(budget.fits(found.architecture) for budget in job.budgets)
     assert not (copied / "certificate.json").exists()  # it was of another network
     first = json.loads((copied / "journal.jsonl").read_text().splitlines()[0])
-    assert first == module.inputs(job)
+    assert module.inputs(job).items() <= first.items()
 
 
 def test_other_weights_and_other_tables_are_something_else(trained, copied, tmp_path):
@@ -238,7 +238,6 @@ def test_projections_without_a_promise(trained, tmp_path, projection):
         assert found.details["local_search"] is None
 
 
-@pytest.mark.xfail(strict=True, reason="architecture.timm of the older network is left behind")
 def test_nothing_of_an_older_network_is_left(trained, copied):
     misses(trained, copied)
     assert "architecture.timm" not in kept(copied)[1]
@@ -278,17 +277,11 @@ def test_two_processes_go_on_from_the_middle():
     assert kept(root / "resumed") == kept(root / "whole")
 
 
-@pytest.mark.xfail(strict=True, reason="others return before the first has written")
 def test_when_a_search_ends_all_processes_know_what_was_found():
     """Under torchrun each of them looks, and one that finds nothing ends with an assertion."""
     assert met()[1]["searches"] == 2
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=ArtifactError,
-    reason="the number of processes changes batches and steps, and the journal is not told",
-)
 def test_what_two_processes_have_begun_one_can_finish(trained, tmp_path):
     """It is what a user is told to do when one of them has ended for want of memory."""
     root, _ = met()
@@ -354,12 +347,9 @@ def test_pictures_that_have_moved(trained, tmp_path, whole):
             {"projection": "joint", "start": "lightest"},
             "macs-20K-joint-lightest",
         ),
-        pytest.param(
-            [("memory", "2KB")],
-            {},
-            "memory-2KB",
-            marks=pytest.mark.xfail(strict=True, reason="written as 1.953125KiB"),
-        ),
+        ([("memory", "2KB")], {}, "memory-2KB"),
+        ([("memory", "1KiB")], {}, "memory-1.024KB"),
+        ([("macs", "20K")], {"epochs": 3.5}, "macs-20K-epochs-3.5"),
     ],
 )
 def test_folders_are_named_after_budgets(budgets, settings, name):
@@ -367,7 +357,6 @@ def test_folders_are_named_after_budgets(budgets, settings, name):
     assert network_name(given, SearchSettings(**settings)) == name
 
 
-@pytest.mark.xfail(strict=True, reason="nine digits of a limit make the name, said to be exact")
 def test_other_budgets_have_other_names():
     names = {
         network_name([Budget(TABLES["macs"], str(limit))], SearchSettings())

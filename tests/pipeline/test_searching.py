@@ -16,7 +16,7 @@ from hardcorenas.errors import InfeasibleBudgetError, InvalidArgumentError
 from hardcorenas.pipeline.effort import Effort, SearchSettings
 from hardcorenas.pipeline.searching import (
     Question,
-    calibration_images,
+    images_per_network,
     question_of,
     search,
     search_architecture,
@@ -125,7 +125,7 @@ def test_what_is_asked_is_what_the_effort_says(method, projection):
         return utility.loss(network)
 
     settings = SearchSettings(method=method, projection=projection, epochs=5, local_networks=9)
-    effort = Effort.of(settings, num_heldout=100, num_calibration=30)
+    effort = Effort.of(settings, num_heldout=100, images_per_network=130)
     result, local = search(problem, Question(objective, score), settings, effort, moments.append)
     assert asked["steps"] == effort.steps
     assert asked["networks"] == effort.networks  # there are neighbours enough
@@ -143,12 +143,11 @@ def test_what_is_asked_is_what_the_effort_says(method, projection):
         assert local is None
 
 
-@pytest.mark.xfail(strict=True, reason="all starts of the local search are scored")
 def test_one_network_is_one_network():
     """Three projections are where the local search may begin; it may score only one here."""
     problem = Problem(SPACE, limits(0.4, ["macs"]))
     settings, most = SearchSettings(local_networks=1), 0
-    effort = Effort.of(settings, num_heldout=100, num_calibration=30)
+    effort = Effort.of(settings, num_heldout=100, images_per_network=130)
     for seed in range(10):
         utility, asked = AdditiveUtility(SPACE, seed=seed, noise=0.3), []
 
@@ -238,7 +237,7 @@ def test_a_score_is_the_loss_with_statistics_of_its_own(run, data):
     supernet = run.supernet()
     effort = Effort(8, 9, 0, 1)
     question = question_of(supernet, data, effort, seed=0, first_call=0, processes=ALONE)
-    assert calibration_images(data) == len(data.train) == 96
+    assert images_per_network(data) == len(data.train) + len(data.heldout) == 96 + 24
 
     def whole(pictures):
         bytes_ = torch.from_numpy(pictures.read(np.arange(len(pictures)))).float() / 255

@@ -43,7 +43,6 @@ _QUICK = (
     "training.learning_rate=0.1",
     "training.ema_decay=0.9",
     "training.flip=false",
-    "search.local_networks=4",
     "finetune.epochs=2",
     "certify.seconds=0.2",
     "compare.random=1",
@@ -181,16 +180,29 @@ def timing(median):
     return Timing(median, median, 0.01, 400, 400, 1.0, median, 1.0)
 
 
-def certificate_of(model, budgets, verdict, miss=0):
-    """A certificate of a file; every latency is measured to be so much beyond its limit."""
+def certificate_of(subject, budgets, verdict, miss=0):
+    """A certificate of a file beside its architecture, or of an architecture.
+
+    Args:
+        subject: The file or the architecture.
+        budgets: Counted ones are kept.
+        verdict: Of latencies.
+        miss: How far every latency is measured to be beyond its limit.
+    """
+    network, described = subject, None
+    if isinstance(subject, Path):
+        network = hc.Architecture.load(subject.with_name("architecture.json"))
+        digest = hashlib.sha256(subject.read_bytes()).hexdigest()
+        described = {"file": subject.name, "sha256": digest}
     entries = []
     for budget in budgets:
+        cost = budget.table.cost(network)
         measured = None if budget.table.calibration is None else timing(budget.limit + miss)
         found = verdict if measured else "PASS"
-        entries.append(Entry(budget.name, budget.table.unit, budget.limit, 1, 1, measured, found))
-    digest = hashlib.sha256(model.read_bytes()).hexdigest()
-    described = {"file": model.name, "sha256": digest}
-    return Certificate(tuple(entries), "", {}, described, None, None, "2000-01-01")
+        known = (budget.name, budget.table.unit, budget.limit, cost, cost)
+        entries.append(Entry(*known, measured, found))
+    space = {"name": network.space.name, "fingerprint": network.space.fingerprint}
+    return Certificate(tuple(entries), str(network), space, described, None, None, "2000-01-01")
 
 
 class Judge:
@@ -207,10 +219,10 @@ class Judge:
         self.answers = [answer if isinstance(answer, tuple) else (answer, 0) for answer in answers]
         self.asked = []
 
-    def __call__(self, model, budgets, **_options):
+    def __call__(self, subject, budgets, **_options):
         verdict, miss = self.answers[min(len(self.asked), len(self.answers) - 1)]
         self.asked.append([budget.limit for budget in budgets])
-        return certificate_of(model, budgets, verdict, miss)
+        return certificate_of(subject, budgets, verdict, miss)
 
 
 class Command:

@@ -280,13 +280,11 @@ def test_weights_of_another_one_shot_model_are_another_training(trained, whole, 
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "resolution", "length"),
-    [(16, 8, (10, 0.1)), (128, 64, (10, 0.1)), (129, 64, (50, 0.03)), (16, 65, (50, 0.03))],
+    ("resolution", "length"), [(8, (10, 0.1)), (64, (10, 0.1)), (65, (50, 0.03))]
 )
-def test_lengths_by_default(trained, tmp_path, batch_size, resolution, length):
+def test_lengths_by_default(trained, tmp_path, resolution, length):
     folder = Path(shutil.copytree(trained, tmp_path / "run"))
     described = json.loads((folder / "run.json").read_text())
-    described["recipe"]["batch_size"] = batch_size
     described["space"]["resolution"] = resolution
     (folder / "run.json").write_text(json.dumps(described))
     usual = identity(finetune_job(folder, tmp_path, epochs=None))
