@@ -24,8 +24,9 @@ examples: setup
 	$(BIN)/python examples/latency_budget.py
 	$(BIN)/python examples/whole_job.py
 
+# Two processes of tests, each with one thread: threads would only wait for each other.
 test: lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -182,7 +182,7 @@ def test_asked_to_stop(finetune, capsys, monkeypatch, number):
         ("--learning-rate nan", ["learning_rate: expected above 0"]),
         ("--distillation 2", ["distillation: expected from 0 to 1"]),
         ("--start somewhere", ["start: expected one of supernet, scratch, got 'somewhere'"]),
-        ("--architecture e9k9 -o other", ["e9k9"]),
+        ("--architecture e9k9 -o other", ["expected 2 stages", "got 1"]),
         ("--architecture heaviest", ["another network needs another folder", "--output"]),
         ("--architecture none.json -o other", ["'none.json': no such file"]),
         ("--supernet none", ["none: holds no one-shot model", "hardcorenas train"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import resource
 import shutil
@@ -15,6 +16,7 @@ from PIL import Image
 
 from hardcorenas import cli
 from hardcorenas.cli import run as command
+from hardcorenas.deploy import formats
 from hardcorenas.pipeline import certificate_step
 from hardcorenas.train.tasks import Supervised
 from pipeline.tiny_run import (
@@ -103,34 +105,42 @@ def test_steps_are_announced_as_they_begin(place, finished, capsys):
     assert lines[-1] == "all of it: run/networks/macs-28.905K-params-2.99K"
 
 
-@pytest.mark.parametrize(("verdict", "code"), [("PASS", 0), ("FAIL", 1), ("UNCLEAR", 3)])
-def test_the_exit_code_is_that_of_the_certificate(
-    place, finished, capsys, monkeypatch, verdict, code
-):
+@pytest.fixture
+def judged(place, finished, monkeypatch):
+    """Return a function that runs with a table and a judge in the place of `certify`."""
     folder = copy_of(finished, Path("run"))
     latency_table().save("here.json")
-    monkeypatch.setattr(certificate_step, "certify", Judge((verdict, 1000)))
-    changes = ("compare.random=0", "export.formats=onnx", "certify.attempts=2")
-    given = place.texts(folder, *changes, "device.table=here.json")
-    assert command(["run", *given, "--budget", "60%"]) == code
+    light = ("compare.random=0", "export.formats=onnx", "certify.attempts=2")
+
+    def begin(*answers):
+        monkeypatch.setattr(certificate_step, "certify", Judge(*answers))
+        given = place.texts(folder, *light, "device.table=here.json")
+        return command(["run", *given, "--budget", "60%"])
+
+    return begin
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("PASS", 0), ("FAIL", 1), ("UNCLEAR", 3)])
+def test_the_exit_code_is_that_of_the_certificate(judged, capsys, verdict, code):
+    assert judged((verdict, 1000)) == code
     said = capsys.readouterr()
     assert any(line.startswith(verdict) for line in said.out.splitlines())
     assert ("budgets were tightened 1 times" in said.out) == (verdict == "FAIL")
     assert "Traceback" not in said.err
 
 
-def test_a_tightened_budget_that_nothing_fits(place, finished, capsys, monkeypatch):
-    folder = copy_of(finished, Path("run"))
-    latency_table().save("here.json")
-    monkeypatch.setattr(certificate_step, "certify", Judge(("FAIL", 100_000)))
-    changes = ("compare.random=0", "export.formats=onnx", "device.table=here.json")
-    assert command(["run", *place.texts(folder, *changes), "--budget", "60%"]) == 2
+def test_a_tightened_budget_that_nothing_fits(judged, capsys):
+    assert judged(("FAIL", 100_000)) == 1
     said = capsys.readouterr()
-    assert "measured beyond the budget; searching again with latency ≤ 0.189 ms" in said.out
-    errors = [line for line in said.err.splitlines() if line.startswith("error: ")]
-    assert len(errors) == 1
-    assert said.err.splitlines()[-1] == errors[0]
-    assert "the cheapest costs 0.192 ms" in errors[0]
+    assert "latency ≤ 0.189 ms: the cheapest costs 0.192 ms" in said.out
+    assert "error" not in said.err
+
+
+def test_a_miss_of_more_than_the_budget(judged, capsys):
+    assert judged(("FAIL", 10**6)) == 2
+    errors = capsys.readouterr().err.splitlines()
+    assert [line for line in errors if line.startswith("error: ")] == errors[-1:]
+    assert "measure it again" in errors[-1]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +153,14 @@ def test_a_tightened_budget_that_nothing_fits(place, finished, capsys, monkeypat
         ("--budget joules=3", ["'joules' is not one of latency, macs, params, memory"]),
         ("--budget macs=many", ["macs budget", "many"]),
         ("--budget macs=3ms", ["macs budget"]),
-        ("--budget macs=0", ["more than 0"]),
+        ("--budget macs=0", ["macs budget: expected more than 0"]),
+        ("--budget soon", ["soon", "ms"]),
+        ("--budget=-3ms", ["-3ms"]),
+        pytest.param(
+            "--budget latency=half%",
+            ["latency budget: 'half%'"],
+            marks=pytest.mark.xfail(strict=True, reason="is told of macs, which nobody gave"),
+        ),
         ("--budget phone.json=3ms", ["'phone.json' is not one of", "nor the file of a table"]),
         ("--space gray29", ["'gray29' is neither a file nor a preset", "gray28"]),
         ("--space none.toml", ["none.toml", "no such file"]),
@@ -152,7 +169,7 @@ def test_a_tightened_budget_that_nothing_fits(place, finished, capsys, monkeypat
         ("training.batchsize=4", ["training.batchsize", "did you mean training.batch_size?"]),
         ("epochs=4", ["epochs", "did you mean search.epochs or finetune.epochs?"]),
         ("search.epochs=many", ["search.epochs: expected a number, got 'many'"]),
-        ("training.recipe=huge", ["training.recipe: expected one of paper, small, got 'huge'"]),
+        ("training.recipe=huge", ["recipe: expected one of paper, small, got 'huge'"]),
         ("search.method=anealing", ["search.method: expected one of bcsfw, random"]),
         ("search.projection=exat", ["did you mean exact?"]),
         ("device.target=abacus --budget 3ms", ["target: expected one of onnxruntime", "'abacus'"]),
@@ -216,8 +233,6 @@ def test_pictures_with_mistakes(refused, tmp_path):
 
 
 def test_tables_with_mistakes(refused, tmp_path):
-    import dataclasses
-
     table = latency_table()
     table.save("here.json")
     given = ("device.table=here.json",)
@@ -241,6 +256,14 @@ def test_a_folder_of_something_else(refused, tmp_path):
     refused(folder="mine/thesis.txt", words=["mine/thesis.txt"])
 
 
+@pytest.mark.xfail(strict=True, reason="a lock is left in it")
+def test_a_folder_of_something_else_is_left_as_it_is(refused, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    refused(folder="mine", words=["not a run's folder"])
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
 def test_a_folder_in_use(refused, finished):
     folder = copy_of(finished, Path("run"))
     with filelock.FileLock(folder / ".run.lock"):
@@ -250,17 +273,11 @@ def test_a_folder_in_use(refused, finished):
         refused(words=["run: another process is training here; wait for it, or end it"])
 
 
-def test_a_run_is_not_kept_among_the_pictures(refused, place, tmp_path):
+def test_a_run_is_not_kept_among_the_pictures(refused, place):
+    """Nor is its folder made: the next command would take it for a class."""
     shutil.copytree(place.pictures, "sides")
     told = ["sides/run: is inside sides and would be taken for a class"]
     refused("--data", "sides", folder="sides/run", words=told)
-
-
-@pytest.mark.xfail(strict=True, reason="the folder is made, with a lock, before it is refused")
-def test_pictures_are_as_they_were_when_a_run_among_them_is_refused(refused, place, tmp_path):
-    """Else the very folder that was refused is taken for a class by the next command."""
-    shutil.copytree(place.pictures, "sides")
-    refused("--data", "sides", folder="sides/run", words=["would be taken for a class"])
     assert not Path("sides/run").exists()
 
 
@@ -280,14 +297,24 @@ def test_a_sweep_under_torchrun(refused, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("number", "limit"),
-    [(number, limit) for number, limit in enumerate((0, 1000, 3000, 6000, 20_000, 60_000))],
+    ("limit", "file"),
+    [
+        (1000, "data/pictures"),
+        (20_000, "checkpoint.pt"),
+        (1000, "journal.jsonl"),
+        (6000, "finetune/network.safetensors"),
+        (60_000, "network.pt2"),
+    ],
 )
-def test_a_full_disk(place, finished, capsys, number, limit):
-    """At whatever step it is met; with room again, the same command goes on to the end."""
-    given = ["run", *place.texts("run", "compare.random=0")]
-    if limit >= 3000:  # else not even what is there could be
+def test_a_full_disk(place, finished, capsys, limit, file):
+    """In whatever step it is met; with room again, the same command goes on to the end."""
+    kinds = "onnx,torch" if file == "network.pt2" else "onnx"
+    changes = ["compare.random=0", f"export.formats={kinds}"]
+    if file == "checkpoint.pt":
+        changes.append("save_seconds=0")
+    elif file != "data/pictures":
         copy_of(finished, Path("run"))
+    given = ["run", *place.texts("run", *changes)]
     before = contents(Path.cwd())
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
@@ -299,6 +326,7 @@ def test_a_full_disk(place, finished, capsys, number, limit):
     assert code == 2
     errors = [line for line in said.err.splitlines() if line.startswith("error: ")]
     assert errors == said.err.splitlines()[-1:]
+    assert file in errors[0]
     assert "cannot be written (File too large)" in errors[0]
     assert "Traceback" not in said.err
     after = contents(Path.cwd())
@@ -307,7 +335,7 @@ def test_a_full_disk(place, finished, capsys, number, limit):
 
 
 def test_what_was_asked_for(tmp_path):
-    from hardcorenas.cli.run import asked_for
+    from hardcorenas.cli.whole_job import asked_for
 
     path = tmp_path / "mine.toml"
     path.write_text('budgets = ["9ms", "macs=3M"]\nseed = 4\nfolder = "there"\n')
@@ -327,12 +355,24 @@ def test_what_was_asked_for(tmp_path):
     assert found.budgets == ()
 
 
-@pytest.mark.xfail(strict=True, reason="is taken for the name of a configuration")
 def test_a_change_may_name_a_file(place):
-    from hardcorenas.cli.run import asked_for
+    from hardcorenas.cli.whole_job import asked_for
 
     nothing = {"budget": None, "data": None, "space": None, "folder": None}
     assert asked_for(f"space={place.space}", (), **nothing).space == str(place.space)
+
+
+@pytest.mark.xfail(strict=True, reason="ends with the import's own error", raises=ImportError)
+def test_ctrl_c_while_a_library_is_imported(place, finished, capsys, monkeypatch):
+    """Libraries in C turn it into an error of theirs; seen in the export, with ONNX Runtime."""
+
+    def interrupted(*_arguments, **_options):
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    copy_of(finished, Path("run"))
+    monkeypatch.setattr(formats, "open_session", interrupted)
+    assert command(["run", *place.texts("run", "export.formats=onnx")]) == 130
+    assert "give the same command again to go on" in capsys.readouterr().err
 
 
 @pytest.mark.xfail(strict=True, reason="importing the command's module hides the function")

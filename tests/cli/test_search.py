@@ -196,7 +196,6 @@ def test_tables_of_something_else(refused, place):
     refused("--table run/run.json --budget 9ms", "is not a hardcorenas.table file")
 
 
-@pytest.mark.xfail(strict=True, reason="the budgets are looked at in the space of their table")
 def test_a_table_of_another_space_is_told_before_anything_else(search, place, capsys):
     """Not how tight a budget would be in that space, nor that it is too tight there."""
     latency_table(SPACE.replace(resolution=6)).save("other.json")

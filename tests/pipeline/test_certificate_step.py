@@ -10,7 +10,7 @@ import pytest
 import hardcorenas as hc
 from hardcorenas.config import CertifyConfig
 from hardcorenas.deploy.certificate import Certificate, Timing
-from hardcorenas.errors import HardcorenasError, InfeasibleBudgetError
+from hardcorenas.errors import HardcorenasError
 from hardcorenas.pipeline import certificate_step
 from hardcorenas.pipeline.certificate_step import Certified, certify_exported, tightened
 from hardcorenas.pipeline.run import run
@@ -93,7 +93,8 @@ def test_a_miss_is_taken_off_the_budget_until_it_passes(judged, folder):
     summary = json.loads((outcome.folder / "summary.json").read_text())
     assert (summary["verdict"], summary["attempts"]) == ("PASS", 3)
     assert summary["limits"] == {"latency": LIMIT}
-    assert sum("searching again with latency ≤ 0.28" in say for say in recorder.remarks) == 2
+    assert sum("searching again within a tighter one" in say for say in recorder.remarks) == 2
+    assert recorder.limits == [[LIMIT], [LIMIT - 5000], [LIMIT - 8000]]
 
     again, recorder = judged(judge, "certify.attempts=5")
     assert recorder.begun == ["data"]
@@ -138,13 +139,14 @@ def test_unclear_is_not_tightened(judged, folder):
 
 
 def test_a_tightened_budget_that_nothing_fits(judged, folder):
-    with pytest.raises(InfeasibleBudgetError) as caught:
-        judged(Judge(("FAIL", 100_000)))
-    assert "\n" not in str(caught.value)
-    assert "latency ≤ 0.189 ms" in str(caught.value)
-    assert "the cheapest costs 0.192 ms" in str(caught.value)
-    name = folder / "networks" / "latency-289.056us"
-    assert Certificate.load(name / "certificate.json").verdict == "FAIL"
+    """Then it stays with the network that fails, which is said."""
+    outcome, recorder = judged(Judge(("FAIL", 100_000)))
+    assert (outcome.verdict, outcome.attempts) == ("FAIL", 1)
+    assert [path.name for path in (folder / "networks").iterdir()] == [outcome.folder.name]
+    (remark,) = (say for say in recorder.remarks if "measured beyond the budget" in say)
+    assert "latency ≤ 0.189 ms: the cheapest costs 0.192 ms" in remark
+    assert "\n" not in remark
+    assert json.loads((outcome.folder / "summary.json").read_text())["verdict"] == "FAIL"
 
 
 def test_a_miss_of_more_than_the_budget(judged):
@@ -190,7 +192,7 @@ def test_of_another_device_alone_there_is_no_certificate(judged):
     judge = Judge("FAIL")
     outcome, recorder = judged(judge, budgets="phone.json=60%", phone=phone)
     assert judge.asked == []
-    assert outcome.certificates == ()
+    assert (outcome.certificates, outcome.verdict) == ((), "UNCLEAR")
     assert phone.cost(outcome.architecture) <= LIMIT
     assert any("no certificate for a phone" in say for say in recorder.remarks)
     assert not list(outcome.folder.glob("certificate*"))
@@ -221,7 +223,6 @@ def test_two_tables_of_this_device_have_a_certificate_each(judged):
         judged(judge, budgets="here.json=60%,two.json=60%,macs=90%", two=two)
 
 
-@pytest.mark.xfail(strict=True, reason="only the first certificate is discarded with a search")
 def test_the_certificate_of_a_table_that_was_measured_again_is_not_kept(judged):
     """The network is the same, but the pace at which it was promised is not."""
     budgets = "here.json=60%,two.json=60%"
@@ -298,7 +299,6 @@ def test_tightening_leaves_others_alone():
     assert twice[1].limit == LIMIT - 168
 
 
-@pytest.mark.xfail(strict=True, reason="the last budget of a table decides")
 def test_of_two_budgets_of_one_table_the_larger_miss_counts():
     here = latency_table()
     budgets = [hc.Budget(here, "60%"), hc.Budget(here, "70%")]
@@ -307,9 +307,9 @@ def test_of_two_budgets_of_one_table_the_larger_miss_counts():
     assert found[0].limit <= LIMIT - (measured.median - LIMIT)
 
 
-@pytest.mark.xfail(strict=True, reason="the median at the table's pace is taken")
+@pytest.mark.xfail(strict=True, reason="the machine's pace is not allowed for")
 def test_a_failure_on_a_busy_machine_is_tightened_by_what_it_was_judged_by():
-    """There the few runs at the table's pace do not count, but all of them."""
+    """There the few runs at the table's pace do not count, but all of them, at their pace."""
     budget = hc.Budget(latency_table(), "60%")
     taken = Timing(
         median=LIMIT - 50_000,
@@ -318,13 +318,13 @@ def test_a_failure_on_a_busy_machine_is_tightened_by_what_it_was_judged_by():
         runs=3,
         all_runs=400,
         pace=1.0,
-        all_median=2 * LIMIT,
-        all_pace=1.2,
+        all_median=3 * LIMIT,
+        all_pace=2.0,
     )
     assert not taken.is_clean
     (found,) = tightened([budget], [failed([budget], taken)])
     at_pace = taken.all_median / taken.all_pace
-    assert found.limit <= LIMIT - 0.9 * (at_pace - LIMIT)
+    assert found.limit == pytest.approx(LIMIT - (at_pace - LIMIT), rel=0.01)
 
 
 def without_calibration():
@@ -338,8 +338,8 @@ def without_calibration():
     "table",
     [
         pytest.param(latency_table(), id="onnxruntime"),
-        pytest.param(latency_table(runtime="torch"), marks=TOLD_LATE, id="torch"),
-        pytest.param(latency_table(batch_size=2), marks=TOLD_LATE, id="a batch of two"),
+        pytest.param(latency_table(runtime="torch", times=100), id="torch"),
+        pytest.param(latency_table(batch_size=2), id="a batch of two"),
         pytest.param(without_calibration(), marks=TOLD_LATE, id="never measured"),
     ],
 )
@@ -362,3 +362,20 @@ def test_what_cannot_be_certified_is_told_at_once(place, folder, tmp_path, table
         assert outcome.verdict == "PASS"
         (certificate,) = outcome.certificates
         assert certificate.entries[0].timing.all_runs > 0
+
+
+@TOLD_LATE
+def test_tables_of_two_batch_sizes(place, folder, tmp_path):
+    """One file cannot be of both; that of this device is what is measured."""
+    latency_table(batch_size=2).save(tmp_path / "here.json")
+    latency_table(device="a phone").save(tmp_path / "phone.json")
+    budgets = f"budgets={tmp_path}/phone.json=70%,{tmp_path}/here.json=60%"
+    outcome = run(place.config(folder, *LIGHT, budgets))
+    assert outcome.verdict == "PASS"
+
+
+@pytest.mark.xfail(strict=True, reason="the folder's name is too long, when all is trained")
+def test_devices_with_long_names(judged):
+    phones = {f"phone{n}": latency_table(device=f"phone {n}, {'very ' * 22}long") for n in range(3)}
+    budgets = "phone0.json=90%,phone1.json=90%,phone2.json=90%"
+    assert judged(Judge("PASS"), budgets=budgets, **phones)[0].attempts == 1

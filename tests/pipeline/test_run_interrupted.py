@@ -24,13 +24,14 @@ from train.tiny_task import CLASSES, SPACE_TOML, some_pixels
 
 NAME = "latency-289.056us-params-2.99K"
 GO_ON = "give the same command again to go on"
+ON_LINUX = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="looks into /proc")
 MEASURED = (
-    "device.minutes=0.03",
+    "device.minutes=0.06",
     "certify.attempts=1",
     "compare.random=0",
     "export.formats=onnx",
 )
-LONGER = ("save_seconds=0", "certify.seconds=1")
+LONGER = ("save_seconds=0", "finetune.epochs=6", "certify.seconds=0.5")
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def moments(folder):
         ),
         "export": (
             f"networks/{NAME}/export.json",
-            lambda _: any(network.glob(".export-*/*")),
+            lambda _: any(network.glob(".export-*/network.pt2")),
         ),
         "certificate": (
             f"networks/{NAME}/certificate.json",
@@ -100,10 +101,13 @@ def num_lines(path):
 
 
 def is_importing(command):
-    """Whether another process of a command than the first has begun to import torch."""
-    others = set(command.members()) - {command.process.pid}
-    with contextlib.suppress(OSError):  # one has ended
-        return any("libtorch" in Path(f"/proc/{other}/maps").read_text() for other in others)
+    """Whether another process of a command has begun to import torch."""
+    for other in command.members():
+        with contextlib.suppress(OSError):  # it has ended
+            about = Path(f"/proc/{other}")
+            if b"spawn_main" in (about / "cmdline").read_bytes():
+                return "libtorch" in (about / "maps").read_text()
+    return False
 
 
 def announced(command, step):
@@ -127,7 +131,7 @@ def interrupt_at_random(start, folder, core):
     for _ in range(3):
         command = start(folder, core=core)
         command.wait_for("data")
-        time.sleep(rng.uniform(0, 4))
+        time.sleep(rng.uniform(0, 3))
         command.finish(signal.SIGKILL)
     return to_the_end(start, folder, core)
 
@@ -138,7 +142,7 @@ def interrupt_measuring(start, folder, core):
     kept, commands = b"", []
     for number in (signal.SIGKILL, signal.SIGINT):
         command = start(folder, core=core)
-        enough = kept.count(b"\n") + 2
+        enough = kept.count(b"\n") + 1
         command.wait_until(lambda enough=enough: num_lines(readings) > enough)
         commands.append((command.finish(number), command.said, command.errors))
         now = readings.read_bytes()
@@ -201,7 +205,6 @@ def assert_ended_alike(folder, end, whole):
     code, said, errors = end
     assert code == 0, errors
     assert said[-1] == f"all of it: {folder / 'networks' / NAME}"
-    assert said[-1] != said[0]
     assert essence(folder) == essence(whole)
 
 
@@ -251,6 +254,7 @@ def test_measuring_goes_on(stories):
     assert any(line.startswith(verdict) for line in said)
 
 
+@ON_LINUX
 def test_of_several_processes_none_is_left(start, tmp_path):
     """Not even when the first is killed while another starts."""
     command = start(tmp_path / "run", "processes=2", cores=2)
@@ -259,6 +263,7 @@ def test_of_several_processes_none_is_left(start, tmp_path):
     assert command.finish() == -signal.SIGKILL
 
 
+@ON_LINUX
 @pytest.mark.xfail(strict=True, reason="the other process prints where it was interrupted")
 def test_of_several_processes_only_the_first_speaks(start, tmp_path):
     """Ctrl-C reaches all of them, also one that is still starting."""

@@ -230,7 +230,8 @@ def test_a_network_that_does_not_fit_is_not_handed_on(trained, copied):
 def test_projections_without_a_promise(trained, tmp_path, projection):
     for number, share in enumerate(("42%", "55%", "70%")):
         folder = tmp_path / str(number)
-        job = search_job(trained, folder, macs=share, params="60%", projection=projection)
+        settings = {"projection": projection, "local_networks": 0}
+        job = search_job(trained, folder, macs=share, params="60%", **settings)
         found = search_run(job)
         fits = all(budget.fits(found.architecture) for budget in job.budgets)
         assert found.fits is fits
@@ -291,7 +292,34 @@ def test_what_two_processes_have_begun_one_can_finish(trained, tmp_path):
     assert job.budgets[0].fits(search_run(job, processes=1).architecture)
 
 
+def test_answers_of_two_processes_are_not_mixed_with_those_of_one(trained, tmp_path, whole):
+    """Their batches are as large, but other images are on other paths."""
+    root, _ = met()
+    folder = shutil.copytree(root / "late", tmp_path / "network")
+    assert kept(folder)[0]["effort"] == kept(whole())[0]["effort"]
+    assert kept(folder) != kept(whole())
+    (folder / "search.json").unlink()
+    search_run(search_job(trained, folder), processes=1)
+    assert kept(folder) == kept(whole())
+
+
 # Mistakes.
+
+
+def test_two_searches_at_once_in_one_folder(trained, tmp_path):
+    """Their answers would be mixed up."""
+    errors = []
+
+    def report(_moment):
+        if not errors:
+            with pytest.raises(HardcorenasError, match="another run is at work here") as caught:
+                search_run(search_job(trained, tmp_path / "network", seed=1))
+            errors.append(str(caught.value))
+
+    search_run(search_job(trained, tmp_path / "network"), report=report)
+    assert len(errors) == 1
+    assert "\n" not in errors[0]
+    search_run(search_job(trained, tmp_path / "network", seed=1))  # now it may
 
 
 def test_a_table_of_another_space(trained, tmp_path):
@@ -302,7 +330,7 @@ def test_a_table_of_another_space(trained, tmp_path):
     )
     with pytest.raises(InvalidBudgetError, match=r"its table was made for space .* not for"):
         search_run(job)
-    assert not (tmp_path / "network").exists()
+    assert not list((tmp_path / "network").glob("*.json*"))
 
 
 def test_files_that_are_not_ours(trained, copied, tmp_path):
@@ -345,7 +373,7 @@ def test_pictures_that_have_moved(trained, tmp_path, whole):
         (
             [("macs", "20K")],
             {"projection": "joint", "start": "lightest"},
-            "macs-20K-joint-lightest",
+            "macs-20K-lightest-joint",
         ),
         ([("memory", "2KB")], {}, "memory-2KB"),
         ([("memory", "1KiB")], {}, "memory-1.024KB"),

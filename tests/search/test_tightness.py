@@ -64,6 +64,7 @@ def test_shares_and_how_many_fit(tables, share):
     [
         (0.0, 0.0, "very tight: none of 1,000 random networks fits"),
         (0.9, 0.0, "very tight: none of 1,000 random networks fits"),
+        (0.2, 0.004, "tight: less than 1% of random networks fit"),
         (0.2, 0.05, "tight: 5% of random networks fit"),
         (0.2, 0.1, "moderate: 10% of random networks fit"),
         (0.7, 0.59, "moderate: 59% of random networks fit"),

@@ -23,6 +23,7 @@ from hardcorenas.train.interruption import Interrupted
 from hardcorenas.train.job import Job
 from hardcorenas.train.one_shot import train_one_shot
 from hardcorenas.train.run_folder import RunFolder
+from hardcorenas.train.tasks import Supervised
 from pipeline import tiny_search
 from pipeline.tiny_search import EPOCHS, SPACE, finetune_job, killed, met
 from train.tiny_task import ALONE, RECIPE, logged, write_pictures
@@ -185,7 +186,15 @@ def test_stopped_at_any_step(trained, whole, tmp_path, monkeypatch, number):
         with pytest.raises(StopError):
             finetune([job])
     assert finished(job) is None
+    real_loss, steps = Supervised.loss, []
+
+    def loss(self, *arguments):
+        steps.append(1)
+        return real_loss(self, *arguments)
+
+    monkeypatch.setattr(Supervised, "loss", loss)
     finetune([replace(job, **RARELY)])
+    assert len(steps) == STEPS - number  # it did not begin anew
     assert kept(job.folder) == kept(whole)
 
 

@@ -1,7 +1,7 @@
 """The command line: parses, dispatches, prints. Work is done elsewhere.
 
 Each command lives in the module of its name and is imported only when it runs, so that help and
-version answer at once.
+version answer at once. (`run` is in `whole_job`: its own name is taken here.)
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ app.command(
     help="Write a trained network as ONNX, torch.export, safetensors or timm, and check each.",
 )
 app.command(
-    "hardcorenas.cli.run:run",
+    "hardcorenas.cli.whole_job:run",
     name="run",
     help="The whole job: from images and budgets to a trained, exported, certified network.",
 )

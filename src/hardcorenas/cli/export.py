@@ -36,13 +36,14 @@ def export(
         output: Where to write; by default FOLDER.
         batch_size: Images at once of the ONNX file: that of the latency table.
     """
+    from hardcorenas.cli.finetune import one_shot_model_of
     from hardcorenas.deploy.export import DEFAULT_FORMATS
     from hardcorenas.pipeline.exporting import export_finetuned
     from hardcorenas.pipeline.network_folder import NetworkFolder
 
     place = NetworkFolder(folder)
     written = export_finetuned(
-        supernet or folder.resolve().parent.parent,
+        one_shot_model_of(folder, supernet).folder,
         place.load_architecture(),
         finetuned or place.finetune,
         output or folder,

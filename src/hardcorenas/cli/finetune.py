@@ -15,6 +15,7 @@ from hardcorenas.errors import HardcorenasError
 
 if TYPE_CHECKING:
     from hardcorenas.train.finetune import Finetuned, FinetuneJob
+    from hardcorenas.train.finished import FinishedRun
     from hardcorenas.train.log import Moment
 
 _HOW = Group.create_ordered("How")
@@ -63,10 +64,9 @@ def finetune(
     from hardcorenas.pipeline.network_folder import NetworkFolder
     from hardcorenas.train.finetune import FinetuneJob
     from hardcorenas.train.finetune import finetune as train
-    from hardcorenas.train.finished import FinishedRun
     from hardcorenas.train.processes import is_first_process, suitable_count
 
-    run = FinishedRun.open(supernet or folder.resolve().parent.parent)
+    run = one_shot_model_of(folder, supernet)
     place = NetworkFolder(folder)
     if architecture is None:
         network = place.load_architecture()
@@ -90,7 +90,7 @@ def finetune(
         **cast("dict[str, Any]", kind),
     )
     progress = FinetuneProgress(run.recipe.batch_size)
-    count = processes or suitable_count(run.recipe.batch_size)
+    count = suitable_count(run.recipe.batch_size) if processes is None else processes
     with closing(progress):
         (outcome,) = train([job], processes=count, report=progress.report)
     if is_first_process():
@@ -99,6 +99,19 @@ def finetune(
         which = "" if job.folder == place.finetune else f" --finetuned {job.folder}"
         if architecture is None:
             print(f"next: hardcorenas export {folder}{which}")
+
+
+def one_shot_model_of(folder: Path, given: Path | None) -> FinishedRun:
+    """Return the one-shot model that is named, or else the one that a network's folder is in."""
+    from hardcorenas.train.finished import FinishedRun
+    from hardcorenas.train.run_folder import RunFolder
+
+    run = given or folder.resolve().parent.parent
+    if given is None and folder.exists() and not RunFolder(run).description.exists():
+        raise HardcorenasError(
+            f"{folder}: is not in the folder of a one-shot model; say which with --supernet"
+        )
+    return FinishedRun.open(run)
 
 
 class FinetuneProgress:

@@ -98,7 +98,8 @@ def run_search(job: SearchJob, processes: int | None) -> int:
     if is_first_process():
         print_tightness(tightness(problem))
     progress = SearchProgress(problem)
-    count = processes or suitable_count(job.settings.batch_size or 128)
+    usual = suitable_count(job.settings.batch_size or 128)
+    count = usual if processes is None else processes
     with closing(progress):
         found = search_run(job, processes=count, report=progress.report)
     if not is_first_process():
@@ -109,5 +110,6 @@ def run_search(job: SearchJob, processes: int | None) -> int:
         print(f"the budgets are broken, as {how} may: no network is handed on")
         return MISSED
     print(f"written: {job.folder / 'architecture.json'}")
-    print(f"next: hardcorenas finetune {job.folder}")
+    inside = job.folder.resolve().parent.parent == job.run.resolve()
+    print(f"next: hardcorenas finetune {job.folder}" + ("" if inside else f" --supernet {job.run}"))
     return 0

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hardcorenas.cli.certify import EXIT_CODES
-from hardcorenas.cli.run import asked_for, going_on_later
+from hardcorenas.cli.whole_job import asked_for, going_on_later
 
 
 def sweep(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hardcorenas.config import CertifyConfig
+    from hardcorenas.deploy.network_timing import Timing
     from hardcorenas.pipeline.watcher import Watcher
     from hardcorenas.space import Architecture
 
@@ -78,8 +79,7 @@ def tightened(budgets: Sequence[Budget], certified: Sequence[Certified]) -> list
         for budget, entry in zip(group.budgets, group.certificate.entries, strict=True):
             if entry.timing is not None and entry.verdict == "FAIL":
                 timing, table = entry.timing, id(budget.table)
-                median = timing.median if timing.is_clean else timing.all_median
-                misses[table] = max(1, median - entry.limit, misses.get(table, 0))
+                misses[table] = max(1, _at_pace(timing) - entry.limit, misses.get(table, 0))
     found = []
     for budget in budgets:
         miss = misses.get(id(budget.table), 0)
@@ -91,6 +91,13 @@ def tightened(budgets: Sequence[Budget], certified: Sequence[Certified]) -> list
             )
         found.append(Budget(budget.table, f"{budget.limit - miss}ns") if miss else budget)
     return found
+
+
+def _at_pace(timing: Timing) -> int:
+    """Return what a verdict was given by: the median, less what the machine was slower."""
+    if timing.is_clean:
+        return round(timing.median / max(1.0, timing.pace))
+    return round(timing.all_median / max(1.0, timing.all_pace))
 
 
 def _groups(budgets: Sequence[Budget], watcher: Watcher) -> list[list[Budget]]:

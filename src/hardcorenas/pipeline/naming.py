@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hardcorenas.resources import Budget
+
+_LONGEST = 120  # file systems allow 255 bytes
 
 
 def network_name(budgets: Sequence[Budget], settings: SearchSettings) -> str:
@@ -27,7 +30,10 @@ def network_name(budgets: Sequence[Budget], settings: SearchSettings) -> str:
         value = getattr(settings, field.name)
         if value != getattr(usual, field.name):
             parts.append(value if isinstance(value, str) else f"{field.name}-{value:g}")
-    return "-".join(parts)
+    name = "-".join(parts)
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[:_LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def _amount(budget: Budget) -> str:

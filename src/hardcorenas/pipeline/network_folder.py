@@ -115,7 +115,7 @@ class NetworkFolder:
 
     def discard_search(self) -> None:
         """Forget a search and what came of it, before another takes its place."""
-        patterns = ("search.json", "architecture.*", "network.*", "export.json")
+        patterns = ("search.json", "point.json", "architecture.*", "network.*", "export.json")
         stale = [path for p in patterns for path in self.path.glob(p)]
         for path in (*stale, *self.path.glob("certificate*.json"), self.path / "summary.json"):
             try:

@@ -35,7 +35,7 @@ from hardcorenas.search.problem import Problem
 from hardcorenas.space import SearchSpace
 from hardcorenas.train.data.named import SETS
 from hardcorenas.train.finetune import FinetuneJob, finetune, finished, identity
-from hardcorenas.train.job import Job, claimed_data, job_data, require_outside
+from hardcorenas.train.job import Job, claimed_data, job_data, require_own_folder
 from hardcorenas.train.one_shot import train_one_shot
 from hardcorenas.train.processes import count_of_torchrun, suitable_count
 from hardcorenas.train.recipe import recipe_for
@@ -107,14 +107,19 @@ def run(config: Config, watcher: Watcher | None = None) -> Outcome:
         config: What to do.
         watcher: Told what is done.
     """
+    require_own_processes()
+    job = _WholeJob(config, watcher or Watcher())
+    with only_one(config.run_folder):
+        return job.do()
+
+
+def require_own_processes() -> None:
+    """Refuse to work under ``torchrun``."""
     if count_of_torchrun():
         raise HardcorenasError(
             "run starts its own processes; under torchrun give train, search and finetune, one "
             "after the other: run then finds what they made"
         )
-    job = _WholeJob(config, watcher or Watcher())
-    with only_one(config.run_folder):
-        return job.do()
 
 
 def require_feasible(config: Config, watcher: Watcher) -> None:
@@ -145,7 +150,7 @@ class _WholeJob:
             make_target(device.target, threads=device.threads, precision=device.precision)
         if "timm" in config.export.formats:
             require_counterpart(job.space)
-        require_outside(job)
+        require_own_folder(job)
         if job.data not in SETS and not Path(job.data).is_dir():
             job_data(job, None)  # which says what is wrong with it
         if config.finetune.distillation and not self.training.recipe.heaviest_epochs:

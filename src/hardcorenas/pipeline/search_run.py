@@ -26,7 +26,12 @@ from hardcorenas.search.problem import Problem
 from hardcorenas.space import Architecture
 from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.interruption import StopSignals
-from hardcorenas.train.processes import Processes, is_first_process, run_together
+from hardcorenas.train.processes import (
+    Processes,
+    is_first_process,
+    require_processes,
+    run_together,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,6 +90,7 @@ def search_run(job: SearchJob, *, processes: int = 1, report: Report | None = No
             more than one, call this under ``if __name__ == "__main__":``.
         report: Told where the search is.
     """
+    require_processes(processes)
     found = found_before(job)
     if found is None:
         with only_one(job.folder) if is_first_process() else nullcontext():
@@ -100,6 +106,8 @@ def found_before(job: SearchJob) -> Found | None:
     details = folder.read_search()
     if details is None or details.get("inputs") != inputs(job):
         return None
+    if details.get("fits") and not folder.architecture.exists():
+        return None  # it was removed; the journal still knows all answers
     problem = Problem(FinishedRun.open(job.run).space, job.budgets)
     try:
         network = Architecture.parse(problem.space, details["architecture"])

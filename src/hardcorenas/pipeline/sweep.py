@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hardcorenas import artifacts
 from hardcorenas.errors import InvalidBudgetError
-from hardcorenas.pipeline.run import Outcome, require_feasible, run
+from hardcorenas.pipeline.run import Outcome, require_feasible, require_own_processes, run
 from hardcorenas.pipeline.watcher import Watcher
 from hardcorenas.resources.budget_texts import budget_name, needs_table
 
@@ -30,6 +30,7 @@ def sweep(config: Config, budgets: Sequence[str], watcher: Watcher | None = None
     """
     if not budgets:
         raise InvalidBudgetError("--budgets: expected one or more, such as 4ms,6ms,8ms")
+    require_own_processes()
     swept = {budget_name(text) for text in budgets}
     kept = tuple(text for text in config.budgets if budget_name(text) not in swept)
     runs = [dataclasses.replace(config, budgets=(text, *kept)) for text in budgets]

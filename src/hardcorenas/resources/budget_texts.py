@@ -39,7 +39,10 @@ def check_texts(texts: Sequence[str], space: SearchSpace) -> None:
         if not needs_table(text):
             _read(text, space, None)
         elif amount.endswith("%"):
-            Budget(count(space, "macs"), amount)
+            try:
+                Budget(count(space, "macs"), amount)  # any table will do to read a share
+            except InvalidBudgetError as error:
+                raise InvalidBudgetError(str(error).replace("macs", LATENCY, 1)) from None
         elif UNITS["ns"].parse(amount) <= 0:
             raise InvalidBudgetError(f"latency budget: expected more than 0, got {shown(amount)}")
 

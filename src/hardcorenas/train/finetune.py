@@ -7,6 +7,7 @@ network with w̄*. For comparison it can start from scratch and be trained in ju
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -25,7 +26,12 @@ from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.interruption import StopSignals
 from hardcorenas.train.log import Moment, TrainingLog
 from hardcorenas.train.loop import STEPS_PER_MOMENT, Callbacks, Phase, train
-from hardcorenas.train.processes import Processes, run_together
+from hardcorenas.train.processes import (
+    Processes,
+    count_of_torchrun,
+    require_processes,
+    run_together,
+)
 from hardcorenas.train.run_folder import RunFolder
 from hardcorenas.train.tasks import Supervised
 
@@ -89,6 +95,7 @@ class FinetuneJob:
                 "above 0",
             ),
             ("distillation", 0 <= self.distillation <= 1, "from 0 to 1"),
+            ("seconds_between_saves", 0 <= self.seconds_between_saves < math.inf, "0 or more"),
             ("start", self.start in get_args(Start), f"one of {', '.join(get_args(Start))}"),
         )
         for name, holds, expected in rules:
@@ -133,6 +140,8 @@ def finetune(
             more than one, call this under ``if __name__ == "__main__":``.
         report: Told where training is, every few steps.
     """
+    batch_size = FinishedRun.open(jobs[0].run).recipe.batch_size
+    require_processes(count_of_torchrun() or processes, batch_size)
     done = [finished(job) for job in jobs]
     if any(outcome is None for outcome in done):
         run_together(processes, _finetune_all, list(jobs), first_only={"report": report})
@@ -145,7 +154,8 @@ def finished(job: FinetuneJob) -> Finetuned | None:
     """Return the outcome of a job that has been done in its folder before, else None."""
     folder = RunFolder(job.folder)
     path = _result(folder)
-    if not path.exists() or not folder.is_of(identity(job)):
+    there = path.exists() and folder.weights("network").exists()
+    if not there or not folder.is_of(identity(job)):
         return None
     found = artifacts.parse(
         artifacts.read_text(path), kind="finetuned", version=RESULT_VERSION, source=str(path)

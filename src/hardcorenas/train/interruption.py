@@ -64,6 +64,8 @@ class StopSignals:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
+        if self.received and kind is None:  # it came when nothing was left to stop: pass it on
+            signal.raise_signal(self.received)
 
     def _note(self, number: int, _frame: FrameType | None) -> None:
         if self.received and number == signal.SIGINT:

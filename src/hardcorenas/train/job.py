@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hardcorenas.errors import DataError, InvalidArgumentError
 from hardcorenas.train.data import load_data, num_batches
 from hardcorenas.train.data.loading import DEFAULT_HELDOUT_SHARE
+from hardcorenas.train.processes import require_processes
 from hardcorenas.train.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -47,11 +48,7 @@ class Job:
     def check(self, processes: int) -> None:
         """Require numbers that so many processes can work with."""
         recipe = self.recipe
-        if processes < 1 or recipe.batch_size % processes:
-            raise InvalidArgumentError(
-                f"processes: expected a number that divides the batch of {recipe.batch_size}, "
-                f"got {processes}"
-            )
+        require_processes(processes, recipe.batch_size)
         if recipe.batch_size < 2 * processes * recipe.accumulate:
             raise InvalidArgumentError(
                 f"batch_size: {recipe.batch_size} images are fewer than two for each of "
@@ -65,15 +62,15 @@ class Job:
 
 def claimed_data(folder: RunFolder, job: Job, progress: Progress | None) -> ImageData:
     """Return the pictures of a job whose folder is this process's from now on."""
-    require_outside(job)
-    folder.check(_known(job), resume=job.resume)  # before pictures are stored in it
+    require_own_folder(job)  # before pictures are stored in it
     data = job_data(job, progress)
     folder.claim(_identity(job, data))
     return data
 
 
-def require_outside(job: Job) -> None:
-    """Refuse a run's folder among the pictures."""
+def require_own_folder(job: Job) -> None:
+    """Refuse a folder of something else, or one among the pictures, before anything is written."""
+    RunFolder(job.folder).check(_known(job), resume=job.resume)
     if job.folder.resolve().is_relative_to(Path(job.data).resolve()):
         raise InvalidArgumentError(
             f"{job.folder}: is inside {job.data} and would be taken for a class; "

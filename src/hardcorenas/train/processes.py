@@ -25,7 +25,7 @@ from torch.distributed import Store, TCPStore  # type: ignore[attr-defined]
 from torch.multiprocessing.spawn import start_processes
 from torch.nn.parallel import DistributedDataParallel
 
-from hardcorenas.errors import HardcorenasError
+from hardcorenas.errors import HardcorenasError, InvalidArgumentError
 from hardcorenas.processors import keep_freed_memory, num_cores
 
 if TYPE_CHECKING:
@@ -143,6 +143,13 @@ def suitable_count(batch_size: int) -> int:
     while batch_size % count:
         count -= 1
     return count
+
+
+def require_processes(count: int, batch_size: int | None = None) -> None:
+    """Refuse a number of processes that cannot be, or cannot share a batch equally."""
+    if count < 1 or (batch_size is not None and batch_size % count):
+        expected = "at least 1" if batch_size is None else f"that divides the batch of {batch_size}"
+        raise InvalidArgumentError(f"processes: expected a number {expected}, got {count}")
 
 
 def run_together(
