@@ -233,9 +233,6 @@ def test_bad_options(refused, options, words):
 
 
 @pytest.mark.parametrize("count", ["0", "-1"])
-@pytest.mark.xfail(
-    strict=True, reason="0 is taken for the default; a negative one is no user error"
-)
 def test_bad_numbers_of_processes(refused, count):
     refused(f"--budget macs=60% --processes {count}", "processes: expected")
 
@@ -248,7 +245,6 @@ def test_folders_that_are_not_right(refused, place):
     refused("--budget macs=60%", "not trained to its end", "--resume")
 
 
-@pytest.mark.xfail(strict=True, reason="where the one-shot model is goes unsaid")
 def test_what_it_says_comes_next_can_be_done(search, capsys):
     """Also where the network is not kept inside the run's folder."""
     assert search("--budget macs=60% -o mine") == 0

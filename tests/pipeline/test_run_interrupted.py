@@ -31,7 +31,7 @@ MEASURED = (
     "compare.random=0",
     "export.formats=onnx",
 )
-LONGER = ("save_seconds=0", "finetune.epochs=6", "certify.seconds=0.5")
+LONGER = ("save_seconds=0", "finetune.epochs=6", "certify.seconds=1")
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def moments(folder):
         ),
         "certificate": (
             f"networks/{NAME}/certificate.json",
-            lambda command: announced(command, "certificate"),
+            lambda command: announced(command, "certificate") and waited(1.2),
         ),
         "comparison": (
             f"networks/{NAME}/summary.json",
@@ -108,6 +108,12 @@ def is_importing(command):
             if b"spawn_main" in (about / "cmdline").read_bytes():
                 return "libtorch" in (about / "maps").read_text()
     return False
+
+
+def waited(seconds):
+    """Let a step get under way that leaves nothing to see."""
+    time.sleep(seconds)
+    return True
 
 
 def announced(command, step):

@@ -7,7 +7,7 @@ import pytest
 import hardcorenas as hc
 from hardcorenas.errors import ArtifactError, InvalidBudgetError
 from hardcorenas.resources import AdditiveTable, Provenance
-from hardcorenas.resources.budget_texts import is_counted, needs_table, read_budgets
+from hardcorenas.resources.budget_texts import check_texts, is_counted, needs_table, read_budgets
 
 SPACE = hc.SearchSpace.preset("gray28")
 COSTS = tuple(
@@ -110,6 +110,29 @@ def test_slips(texts, words):
     for word in words:
         assert word in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_latencies_can_be_checked_before_there_is_a_table(tmp_path):
+    TABLE.save(tmp_path / "phone.json")
+    good = ["12ms", "latency = 60%", ".5", "1ns", "macs=3M", f"{tmp_path / 'phone.json'}=9ms"]
+    check_texts(good, SPACE)
+    for text, word in (
+        ("0ms", "latency budget: expected more than 0"),
+        ("0.4ns", "latency budget: expected more than 0"),
+        ("latency=0%", "latency budget: expected more than 0"),
+        ("x%", "latency budget: 'x%' is not a share"),
+        ("12 apples", "'apples' is not a unit of ns"),
+        ("12M", "'M' is not a unit of ns"),
+        ("soon", "'soon' is not an amount"),
+        ("macs=0", "macs budget: expected more than 0"),
+        ("none.json=9ms", "nor the file of a table"),
+    ):
+        with pytest.raises(InvalidBudgetError) as caught:
+            check_texts([*good, text], SPACE)
+        assert word in str(caught.value)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(InvalidBudgetError, match="no budget is given"):
+        check_texts([], SPACE)
 
 
 def test_a_file_that_is_no_table(tmp_path):

@@ -97,6 +97,7 @@ def finetune(
         print_finetuned(outcome)
         print(f"written: {job.folder / 'network.safetensors'}")
         which = "" if job.folder == place.finetune else f" --finetuned {job.folder}"
+        which += "" if supernet is None else f" --supernet {supernet}"
         if architecture is None:
             print(f"next: hardcorenas export {folder}{which}")
 
