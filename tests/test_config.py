@@ -410,7 +410,7 @@ IN_FILES = [
     ("finetune.distillation = -1", "finetune.distillation", "expected a number from 0 to 1"),
     ("finetune.epochs = 0", "finetune.epochs", "expected 1 or more, got 0"),
     ("finetune.epochs = 1.5", "finetune.epochs", "expected a whole number, got 1.5"),
-    ("certify.seconds = 0", "certify.seconds", "expected a number above 0, got 0"),
+    ("certify.seconds = 0", "certify.seconds", "above 0 and at most 3600, got 0"),
     ("certify.attempts = 0", "certify.attempts", "expected 1 or more, got 0"),
     ("compare.random = -1", "compare.random", "expected 0 or more, got -1"),
     (

@@ -30,7 +30,6 @@ from train.tiny_task import SPACE
 
 # Of the table: 192,480 to 481,760 ns.
 LIMIT = 289_056  # 60 %
-TOLD_LATE = pytest.mark.xfail(strict=True, reason="told when everything is trained")
 LIGHT = ("export.formats=onnx", "compare.random=0")
 
 
@@ -339,7 +338,7 @@ def without_calibration():
         pytest.param(latency_table(), id="onnxruntime"),
         pytest.param(latency_table(runtime="torch", times=100), id="torch"),
         pytest.param(latency_table(batch_size=2), id="a batch of two"),
-        pytest.param(without_calibration(), marks=TOLD_LATE, id="never measured"),
+        pytest.param(without_calibration(), id="never measured"),
     ],
 )
 def test_what_cannot_be_certified_is_told_at_once(place, folder, tmp_path, table):
@@ -363,7 +362,6 @@ def test_what_cannot_be_certified_is_told_at_once(place, folder, tmp_path, table
         assert certificate.entries[0].timing.all_runs > 0
 
 
-@TOLD_LATE
 def test_tables_of_two_batch_sizes(place, folder, tmp_path):
     """One file cannot be of both; that of this device is what is measured."""
     latency_table(batch_size=2).save(tmp_path / "here.json")

@@ -33,7 +33,6 @@ from pipeline.tiny_run import (
 from train.tiny_task import CLASSES, SPACE
 
 NAME = "macs-28.905K-params-2.99K"  # 60 % of 48,176 MACs and 90 % of 3,323 parameters
-TOLD_LATE = pytest.mark.xfail(strict=True, reason="told when everything is trained")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -360,7 +359,6 @@ def test_formats_given_twice_are_exported_once(place, folder):
     assert again(place, folder, *changes)[1] == ["data"]
 
 
-@pytest.mark.xfail(strict=True, reason="files of formats no longer asked for stay")
 def test_no_file_holds_weights_of_before(place, folder):
     outcome, _, _ = again(place, folder, "finetune.epochs=1", "export.formats=onnx")
     kept = {path.name for path in outcome.folder.glob("network.*")}
@@ -386,9 +384,9 @@ def test_a_method_that_breaks_the_budgets_hands_nothing_on(place, finished, tmp_
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        pytest.param(["certify.seconds=4000"], "seconds", marks=TOLD_LATE),
-        pytest.param(["finetune.learning_rate=100"], "learning_rate", marks=TOLD_LATE),
-        pytest.param(["finetune.epochs=1000001"], "epochs", marks=TOLD_LATE),
+        pytest.param(["certify.seconds=4000"], "seconds"),
+        pytest.param(["finetune.learning_rate=100"], "learning_rate"),
+        pytest.param(["finetune.epochs=1000001"], "epochs"),
         (["export.formats=timm"], "timm"),
         (["training.heaviest_epochs=0"], "finetune.distillation: expected 0"),
         (["training.batch_size=64"], "fewer than one batch of 64"),

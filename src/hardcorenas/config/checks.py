@@ -43,8 +43,9 @@ _GROUPS: tuple[tuple[str, Callable[[float], bool], str], ...] = (
         "a number above 0",
         lambda n: n > 0,
         "device.minutes training.learning_rate training.paths_learning_rate search.epochs "
-        "finetune.learning_rate certify.seconds",
+        "finetune.learning_rate",
     ),
+    ("a number above 0 and at most 3600", lambda n: 0 < n <= 3600, "certify.seconds"),
     ("a number from 0 to 1", lambda n: 0 <= n <= 1, "training.distillation finetune.distillation"),
     ("a number between 0 and 1", lambda n: 0 < n < 1, "heldout_share"),
     (

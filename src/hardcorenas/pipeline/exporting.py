@@ -50,6 +50,9 @@ def export_finetuned(
         tuple(known["std"]),
     )
     written = export(network, card, folder, formats, batch_size=batch_size)
+    for path in folder.glob("network.*"):  # of other weights, in formats not asked for now
+        if path not in [file.path for file in written]:
+            path.unlink()
     content = {
         "weights": artifacts.digest(RunFolder(finetuned).weights("network")),
         "batch_size": batch_size,

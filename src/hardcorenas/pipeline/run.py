@@ -26,7 +26,7 @@ from hardcorenas.pipeline.locking import only_one
 from hardcorenas.pipeline.naming import network_name
 from hardcorenas.pipeline.network_folder import NetworkFolder
 from hardcorenas.pipeline.search_run import SearchJob, found_before, search_run
-from hardcorenas.pipeline.table_step import latency_table
+from hardcorenas.pipeline.table_step import is_of_this_device, latency_table
 from hardcorenas.pipeline.watcher import Watcher
 from hardcorenas.resources.budget_texts import check_texts, is_counted, read_budgets
 from hardcorenas.resources.targets import make_target
@@ -150,6 +150,7 @@ class _WholeJob:
             make_target(device.target, threads=device.threads, precision=device.precision)
         if "timm" in config.export.formats:
             require_counterpart(job.space)
+        self.finetune_job(job.space.lightest, self.folder)  # checks its numbers
         require_own_folder(job)
         if job.data not in SETS and not Path(job.data).is_dir():
             job_data(job, None)  # which says what is wrong with it
@@ -176,7 +177,14 @@ class _WholeJob:
         if counted := [text for text in texts if is_counted(text)]:
             Problem(space, read_budgets(counted, space))  # told before anything is timed
         table = latency_table(self.config, space, self.folder, self.watcher)
-        return Problem(space, read_budgets(texts, space, table))
+        problem = Problem(space, read_budgets(texts, space, table))
+        for budget in problem.budgets:
+            if budget.table.unit == "ns" and budget.table.calibration is None:
+                raise HardcorenasError(
+                    f"{budget}: its table does not say how it was measured, so nothing could be "
+                    f"certified; use one written by: hardcorenas measure"
+                )
+        return problem
 
     def data(self) -> SearchSpace:
         """Read and check the pictures; return the space with their number of classes."""
@@ -302,9 +310,8 @@ class _WholeJob:
     ) -> tuple[Exported, ...]:
         """Write the files; ONNX is always one of them, for it is what gets certified."""
         formats = tuple(dict.fromkeys(("onnx", *self.config.export.formats)))
-        batch_sizes = [
-            b.table.provenance.batch_size for b in problem.budgets if b.table.calibration
-        ]
+        tables = [b.table for b in problem.budgets if b.table.calibration is not None]
+        batch_sizes = [t.provenance.batch_size for t in tables if is_of_this_device(t)]
         batch_size = batch_sizes[0] if batch_sizes else self.config.device.batch_size
         before = exported_before(place.finetune, place.path, formats, batch_size)
         if before is not None:

@@ -96,6 +96,7 @@ class FinetuneJob:
             ),
             ("distillation", 0 <= self.distillation <= 1, "from 0 to 1"),
             ("seconds_between_saves", 0 <= self.seconds_between_saves < math.inf, "0 or more"),
+            ("seed", self.seed >= 0, "0 or more"),
             ("start", self.start in get_args(Start), f"one of {', '.join(get_args(Start))}"),
         )
         for name, holds, expected in rules:
@@ -140,6 +141,8 @@ def finetune(
             more than one, call this under ``if __name__ == "__main__":``.
         report: Told where training is, every few steps.
     """
+    if not jobs:
+        return []
     batch_size = FinishedRun.open(jobs[0].run).recipe.batch_size
     require_processes(count_of_torchrun() or processes, batch_size)
     done = [finished(job) for job in jobs]
