@@ -161,7 +161,7 @@ def test_options_reach_the_recipe(train):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--recipe huge", ["--recipe: expected one of paper, small", "'huge'"]),
+        ("--recipe huge", ["recipe: expected one of paper, small", "'huge'"]),
         ("--augmentation mirror", ["augmentation: expected one of none, shift-flip"]),
         ("--precision int8", ["precision: expected one of auto"]),
         ("--paths two", ["paths: expected one of multi, single"]),
