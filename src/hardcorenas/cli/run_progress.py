@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hardcorenas.config import Config
-    from hardcorenas.pipeline.run import Outcome
+    from hardcorenas.pipeline.outcome import Outcome
     from hardcorenas.pipeline.searching import SearchMoment
     from hardcorenas.search.problem import Problem
     from hardcorenas.train.finetune import FinetuneJob

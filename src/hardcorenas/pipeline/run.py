@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from hardcorenas import artifacts
-from hardcorenas.deploy.certificate import worst
 from hardcorenas.errors import ArtifactError, HardcorenasError, InfeasibleBudgetError
 from hardcorenas.networks.timm_bridge import require_counterpart
 from hardcorenas.pipeline.certificate_step import certify_exported, tightened
@@ -25,6 +22,7 @@ from hardcorenas.pipeline.exporting import export_finetuned, exported_before
 from hardcorenas.pipeline.locking import only_one
 from hardcorenas.pipeline.naming import network_name
 from hardcorenas.pipeline.network_folder import NetworkFolder
+from hardcorenas.pipeline.outcome import Compared, Outcome, save_summary
 from hardcorenas.pipeline.search_run import SearchJob, found_before, search_run
 from hardcorenas.pipeline.table_step import is_of_this_device, latency_table
 from hardcorenas.pipeline.watcher import Watcher
@@ -43,59 +41,9 @@ from hardcorenas.train.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from hardcorenas.config import Config
-    from hardcorenas.deploy.certificate import Certificate, Verdict
     from hardcorenas.deploy.export import Exported
     from hardcorenas.space import Architecture
     from hardcorenas.train.finetune import Finetuned
-
-SUMMARY_VERSION = 1
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A network that was fine-tuned like the found one.
-
-    Attributes:
-        name: What it is.
-        costs: What it costs, by budget, in the unit of its table.
-        finetuned: How good it became.
-    """
-
-    name: str
-    costs: dict[str, int]
-    finetuned: Finetuned
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run has made.
-
-    Attributes:
-        problem: Space and budgets as they were asked for.
-        folder: Where the network and its files are.
-        architecture: The network.
-        costs: What it costs by each budget's table, in the table's unit.
-        finetuned: How good it is.
-        exported: Its files.
-        certificates: The measurements.
-        attempts: How often a network was searched for.
-        compared: Other networks, treated alike.
-    """
-
-    problem: Problem
-    folder: Path
-    architecture: Architecture
-    costs: dict[str, int]
-    finetuned: Finetuned
-    exported: tuple[Exported, ...]
-    certificates: tuple[Certificate, ...]
-    attempts: int
-    compared: tuple[Compared, ...] = ()
-
-    @property
-    def verdict(self) -> Verdict:
-        """That of the worst certificate; UNCLEAR where nothing could be examined here."""
-        return worst([certificate.verdict for certificate in self.certificates])
 
 
 def run(config: Config, watcher: Watcher | None = None) -> Outcome:
@@ -168,7 +116,7 @@ class _WholeJob:
         outcome = self.network(problem)
         if self.config.compare.random:
             outcome = dataclasses.replace(outcome, compared=self.compare(outcome))
-        _save_summary(self.config, outcome)
+        save_summary(self.config, outcome)
         return outcome
 
     def problem(self) -> Problem:
@@ -380,26 +328,3 @@ def _discard_unless_same(job: FinetuneJob) -> None:
             shutil.rmtree(discarded)
     except OSError as error:
         raise ArtifactError(f"{job.folder}: cannot be removed ({error.strerror})") from error
-
-
-def _save_summary(config: Config, outcome: Outcome) -> None:
-    def row(costs: dict[str, int], tuned: Finetuned) -> dict[str, Any]:
-        return {
-            "architecture": str(tuned.architecture),
-            "costs": costs,
-            "test": tuned.test,
-            "heldout": tuned.heldout,
-        }
-
-    budgets = zip(outcome.problem.labels, outcome.problem.budgets, strict=True)
-    content = {
-        "config": config.to_dict(),
-        "verdict": outcome.verdict,
-        "attempts": outcome.attempts,
-        "limits": {label: budget.limit for label, budget in budgets},
-        "found": row(outcome.costs, outcome.finetuned),
-        "compared": {c.name: row(c.costs, c.finetuned) for c in outcome.compared},
-        "files": [file.path.name for file in outcome.exported],
-    }
-    text = artifacts.dump(content, kind="summary", version=SUMMARY_VERSION)
-    artifacts.write_text(outcome.folder / "summary.json", text)

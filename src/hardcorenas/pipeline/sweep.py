@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hardcorenas import artifacts
 from hardcorenas.errors import InvalidBudgetError
-from hardcorenas.pipeline.run import Outcome, require_feasible, require_own_processes, run
+from hardcorenas.pipeline.run import require_feasible, require_own_processes, run
 from hardcorenas.pipeline.watcher import Watcher
 from hardcorenas.resources.budget_texts import budget_name, needs_table
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hardcorenas.config import Config
+    from hardcorenas.pipeline.outcome import Outcome
 
 FORMAT_VERSION = 1
 
