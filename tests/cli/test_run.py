@@ -25,9 +25,9 @@ from pipeline.tiny_run import (
     copy_of,
     finished_run,
     latency_table,
-    one_thread,
     tiny_place,
 )
+from pipeline.tiny_search import one_thread
 from train.tiny_task import SPACE
 
 

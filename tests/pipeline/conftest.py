@@ -1,15 +1,15 @@
-"""The tiny trained run that searches are made on."""
+"""The tiny trained run that searches are made on, and the place where whole runs are."""
 
 from __future__ import annotations
 
 import pytest
 
 from pipeline import tiny_search
+from pipeline.tiny_run import tiny_place
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Run tiny networks on one thread: two of them mostly wait for each other."""
     with tiny_search.one_thread():
         yield
 
@@ -18,3 +18,9 @@ def one_thread():
 def trained():
     """The folder of a trained one-shot model, which stays as it is."""
     return tiny_search.trained()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Pictures and a space to do whole runs with."""
+    return tiny_place(tmp_path_factory.getbasetemp())

@@ -22,26 +22,13 @@ from pipeline.tiny_run import (
     copy_of,
     finished_run,
     latency_table,
-    one_thread,
     timing,
-    tiny_place,
 )
 from train.tiny_task import SPACE
 
 # Of the table: 192,480 to 481,760 ns.
 LIMIT = 289_056  # 60 %
 LIGHT = ("export.formats=onnx", "compare.random=0")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def alone():
-    with one_thread():
-        yield
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    return tiny_place(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture

@@ -27,23 +27,10 @@ from pipeline.tiny_run import (
     contents,
     copy_of,
     finished_run,
-    one_thread,
-    tiny_place,
 )
 from train.tiny_task import CLASSES, SPACE
 
 NAME = "macs-28.905K-params-2.99K"  # 60 % of 48,176 MACs and 90 % of 3,323 parameters
-
-
-@pytest.fixture(autouse=True, scope="module")
-def alone():
-    with one_thread():
-        yield
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    return tiny_place(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="module")

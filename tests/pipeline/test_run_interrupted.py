@@ -19,7 +19,8 @@ from PIL import Image
 
 from hardcorenas.config import read_config
 from hardcorenas.pipeline.run import run
-from pipeline.tiny_run import Command, Place, latency_table, one_thread
+from pipeline.tiny_run import Command, Place, latency_table
+from pipeline.tiny_search import one_thread
 from train.tiny_task import CLASSES, SPACE_TOML, some_pixels
 
 NAME = "latency-289.056us-params-2.99K"

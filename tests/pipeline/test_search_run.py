@@ -24,8 +24,6 @@ from hardcorenas.train.interruption import Interrupted
 from hardcorenas.train.run_folder import RunFolder
 from pipeline.tiny_search import SPACE, TABLES, kept, killed, met, num_answers, search_job
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 METHODS = ("bcsfw", "random", "evolution", "penalty")
 
 

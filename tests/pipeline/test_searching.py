@@ -30,8 +30,6 @@ from pipeline.tiny_search import SPACE, TABLES, shared_batch
 from supernet.one_shot_tools import shaken
 from train.tiny_task import ALONE
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 METHODS = ("bcsfw", "random", "evolution", "penalty")
 EVERYTHING = list(SPACE.enumerate())
 COSTS = {name: np.array([t.cost(n) for n in EVERYTHING]) for name, t in TABLES.items()}

@@ -20,23 +20,10 @@ from pipeline.tiny_run import (
     copy_of,
     finished_run,
     latency_table,
-    one_thread,
-    tiny_place,
 )
 from train.tiny_task import SPACE
 
 LIGHT = ("export.formats=onnx", "compare.random=0", "finetune.epochs=1")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def alone():
-    with one_thread():
-        yield
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    return tiny_place(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hardcorenas.pipeline.run import run
 from hardcorenas.pipeline.table_step import is_of_this_device, latency_table
 from hardcorenas.resources import ResourceTable
 from pipeline import tiny_run
-from pipeline.tiny_run import BeforeHours, Recorder, TooLateError, tiny_place
+from pipeline.tiny_run import BeforeHours, Recorder, TooLateError
 from train.tiny_task import SPACE
 
 
@@ -42,11 +42,6 @@ def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(table_step, "measure", clock)
     return clock
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    return tiny_place(tmp_path_factory.getbasetemp())
 
 
 def table_of(folder, *, budgets=("latency=60%",), recorder=None, **device):

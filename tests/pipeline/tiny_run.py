@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import torch
 
 import hardcorenas as hc
 from hardcorenas.deploy.certificate import Certificate, Entry, Timing
@@ -27,7 +26,7 @@ from hardcorenas.resources import AdditiveTable
 from hardcorenas.resources.calibration import Calibration
 from hardcorenas.resources.provenance import Provenance
 from hardcorenas.resources.targets import make_target
-from hardcorenas.train import processes
+from pipeline.tiny_search import one_thread
 from train.tiny_task import SPACE, SPACE_TOML, write_pictures
 
 BUDGETS = "budgets=macs=60%,params=90%"
@@ -100,17 +99,6 @@ class BeforeHours(Recorder):
         super().begin(step, note)
         if step == "one-shot model":
             raise TooLateError
-
-
-@contextlib.contextmanager
-def one_thread():
-    """Run tiny networks on one thread: two of them mostly wait for each other."""
-    before = torch.get_num_threads()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, "num_cores", lambda: 1)
-        torch.set_num_threads(1)
-        yield
-    torch.set_num_threads(before)
 
 
 @functools.cache
