@@ -11,12 +11,13 @@ import hardcorenas
 ROOT = Path(hardcorenas.__file__).parent
 
 # Every layer may import these; they import nothing of ours but each other.
-BASE = {"errors", "artifacts", "processors"}
+BASE = {"errors", "artifacts", "processors", "versions"}
 ARROWS = {
     "": {"cli"},  # __main__ starts the command line; __init__ points to public names
     "errors": set(),
     "artifacts": set(),
     "processors": set(),
+    "versions": set(),
     "torchvision_import": set(),
     "space": set(),
     "networks": {"space", "torchvision_import"},
@@ -25,7 +26,7 @@ ARROWS = {
     "search": {"space", "resources"},
     "train": {"space", "networks", "supernet", "torchvision_import"},
     "deploy": {"space", "networks", "resources"},
-    "report": set(),
+    "report": {"space", "networks", "resources"},  # to read files as those who wrote them do
 }
 # Composition may import everything and is imported by nothing below it.
 COMPOSITION = {"cli", "config", "pipeline"}
@@ -36,6 +37,7 @@ EXTRA = {
         "deploy",
         "networks",
         "pipeline",
+        "report",
         "resources",
         "space",
         "supernet",
@@ -59,6 +61,7 @@ TORCH_FREE_LAYERS = {
     "errors",
     "artifacts",
     "processors",
+    "versions",
     "space",
     "resources",
     "search",

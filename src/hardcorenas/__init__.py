@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hardcorenas.pipeline.effort import SearchSettings
     from hardcorenas.pipeline.run import run
     from hardcorenas.pipeline.searching import search_architecture
+    from hardcorenas.report.page import write_report
     from hardcorenas.resources.budget import Budget
     from hardcorenas.resources.count import count
     from hardcorenas.resources.measuring import measure
@@ -47,6 +48,7 @@ _HOMES = {
     "read_config": "hardcorenas.config",
     "run": "hardcorenas.pipeline.run",
     "search_architecture": "hardcorenas.pipeline.searching",
+    "write_report": "hardcorenas.report.page",
 }
 
 __all__ = [
@@ -71,6 +73,7 @@ __all__ = [
     "read_config",
     "run",
     "search_architecture",
+    "write_report",
 ]
 
 

@@ -77,6 +77,11 @@ app.command(
     name="sweep",
     help="The whole job for several budgets: the curve of accuracy over latency.",
 )
+app.command(
+    "hardcorenas.cli.report:report",
+    name="report",
+    help="Write one HTML page about runs: certificates, curve, networks, search, training.",
+)
 
 
 def main() -> None:

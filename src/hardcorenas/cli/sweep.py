@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hardcorenas.cli.certify import EXIT_CODES
+from hardcorenas.cli.report import leave_report
 from hardcorenas.cli.whole_job import asked_for, going_on_later
 
 
@@ -48,4 +49,5 @@ def sweep(
         outcomes = do(wanted, texts, progress)
     print_curve(texts, outcomes)
     print(f"\nall of it: {wanted.run_folder}")
+    leave_report(wanted.run_folder)
     return EXIT_CODES[worst([outcome.verdict for outcome in outcomes])]

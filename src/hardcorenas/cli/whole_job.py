@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from hardcorenas.artifacts import is_file
 from hardcorenas.cli.certify import EXIT_CODES
+from hardcorenas.cli.report import leave_report
 from hardcorenas.config import Config, read_config
 from hardcorenas.config.declaration import FIELDS
 
@@ -53,6 +54,7 @@ def run(
         outcome = do(wanted, progress)
     print_outcome(outcome)
     print(f"\nall of it: {outcome.folder}")
+    leave_report(wanted.run_folder)
     if wanted.data == Config().data:
         print("on your own images: hardcorenas run --data FOLDER --space mobile --budget 12ms")
     return EXIT_CODES[outcome.verdict]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -71,6 +72,7 @@ class Certificate:
         target: Device, runtime, threads, precision, versions, batch size and resolution.
         foreign: In what a table differs from what was measured on, if one insisted on it.
         date: When, in ISO format.
+        seconds: What examining it took.
     """
 
     entries: tuple[Entry, ...]
@@ -80,6 +82,7 @@ class Certificate:
     target: dict[str, Any] | None
     foreign: str | None
     date: str
+    seconds: float | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -137,6 +140,7 @@ def certify(
         seconds: Time a network for this long at most.
         progress: Called with what is being done, how much of it is done, and of how much.
     """
+    started = time.monotonic()
     if not budgets:
         raise InvalidArgumentError("budgets: expected one or more, got none")
     if not 0 < seconds <= 3600:
@@ -169,6 +173,7 @@ def certify(
         },
         foreign=foreign,
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        seconds=round(time.monotonic() - started, 1),
     )
 
 

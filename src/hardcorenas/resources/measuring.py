@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +71,7 @@ def measure(
         readings: A file that collects the readings; an interrupted measurement goes on from it.
         progress: Called with what is being done, how much of it is done, and of how much.
     """
+    started = time.monotonic()
     check_confidence(confidence)
     if not 0 < minutes <= 24 * 60:
         raise HardcorenasError(f"minutes: expected more than 0 and at most a day, got {minutes}")
@@ -86,7 +88,10 @@ def measure(
         before=before,
         progress=progress,
     )
-    return table_from_rounds(plan, target.fingerprint, rounds, confidence=confidence)
+    table = table_from_rounds(plan, target.fingerprint, rounds, confidence=confidence)
+    spent = round(time.monotonic() - started, 1)
+    provenance = dataclasses.replace(table.provenance, seconds=spent)
+    return dataclasses.replace(table, provenance=provenance)
 
 
 def table_from_result(path: str | Path, *, confidence: float = DEFAULT_CONFIDENCE) -> AdditiveTable:

@@ -25,6 +25,7 @@ class Provenance:
         date: When, in ISO format.
         spread: Typical relative standard deviation of one quiet reading.
         notes: Words about the measurement that a user should read.
+        seconds: What measuring took; of one that was interrupted, its last part.
     """
 
     method: str
@@ -38,6 +39,7 @@ class Provenance:
     date: str | None = None
     spread: float | None = None
     notes: tuple[str, ...] = ()
+    seconds: float | None = None
 
     @staticmethod
     def from_dict(data: Any) -> Provenance:
@@ -56,6 +58,11 @@ class Provenance:
                 raise ArtifactError(
                     f"provenance.{name}: expected a whole number from 1, got {shown(value)}"
                 )
+        seconds = data.get("seconds")
+        if seconds is not None and not (type(seconds) in (int, float) and 0 <= seconds < 2**53):
+            raise ArtifactError(
+                f"provenance.seconds: expected a number from 0, got {shown(seconds)}"
+            )
         for name in ("precision", "runtime"):
             value = data.get(name)
             if value is not None and not isinstance(value, str):

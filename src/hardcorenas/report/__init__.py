@@ -1,0 +1,1 @@
+"""The files of runs, turned into one HTML page that needs nothing else; no torch."""

@@ -1,0 +1,104 @@
+"""A network as a picture: what stands in each place, how large it is and what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hardcorenas.networks import layout
+
+if TYPE_CHECKING:
+    from hardcorenas.networks.layout import BlockShape
+    from hardcorenas.report.reading import Limit
+    from hardcorenas.space import Architecture
+
+
+@dataclass(frozen=True)
+class Part:
+    """One place of a network.
+
+    Attributes:
+        name: Where it stands.
+        lines: What it is; empty where the network is less deep than it might be.
+        cost: What it costs, in words; empty where that is not known.
+        weight: Its cost beside that of the dearest block, from 0 to 1.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+    cost: str = ""
+    weight: float = 0.0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parts of one stage.
+
+    Attributes:
+        name: Of the stage.
+        note: Its width and picture size.
+        parts: What it is made of.
+    """
+
+    name: str
+    note: str
+    parts: tuple[Part, ...]
+
+
+def picture(architecture: Architecture, limit: Limit | None) -> list[Group]:
+    """Return a network stage by stage.
+
+    Args:
+        architecture: The network.
+        limit: The budget whose costs are shown, if any; its table may be gone.
+    """
+    space = architecture.space
+    table = None if limit is None else limit.table
+    costs = None if table is None else list(table.block_costs(architecture))
+    dearest = max((cost for stage in costs or () for cost in stage), default=0) or 1
+
+    def priced(name: str, lines: tuple[str, ...], amount: int | None) -> Part:
+        if limit is None or amount is None:
+            return Part(name, lines)
+        return Part(name, lines, limit.unit.format(amount), min(1.0, amount / dearest))
+
+    conv, _ = layout.stem_shapes(space)
+    fixed = priced(
+        "stem and head",
+        (f"{conv.kernel_size}×{conv.kernel_size} convolution, {space.head.width} wide head",),
+        table.base if table else None,
+    )
+    groups = [
+        Group(
+            "fixed",
+            f"{space.resolution}×{space.resolution} in, {space.num_classes} classes out",
+            (fixed,),
+        )
+    ]
+    for index, (stage, shapes) in enumerate(
+        zip(space.stages, layout.block_shapes(architecture), strict=True)
+    ):
+        parts = [
+            priced(
+                f"{index + 1}.{block + 1}",
+                _described(shape, architecture.stages[index][block].expansion),
+                None if costs is None else costs[index][block],
+            )
+            for block, shape in enumerate(shapes)
+        ]
+        parts += [
+            Part(f"{index + 1}.{block + 1}", ()) for block in range(len(shapes), stage.max_depth)
+        ]
+        size = shapes[0].out_size
+        groups.append(
+            Group(f"stage {index + 1}", f"{stage.width} channels, {size}×{size}", tuple(parts))
+        )
+    return groups
+
+
+def _described(shape: BlockShape, expansion: float) -> tuple[str, ...]:
+    return (
+        f"×{expansion:g} → {shape.expanded}",
+        f"{shape.kernel_size}×{shape.kernel_size}{' /2' if shape.stride == 2 else ''}",
+        f"SE {shape.squeezed}" if shape.squeezed else "no SE",
+    )

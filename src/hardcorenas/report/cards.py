@@ -1,0 +1,146 @@
+"""Certificates as a reader wants them: one word, one number against another, then the details."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hardcorenas.resources.units import UNITS
+
+if TYPE_CHECKING:
+    from hardcorenas.artifacts import Json
+    from hardcorenas.report.reading import NetworkFiles, RunFiles
+
+_PROMISED = "by its table; nothing was measured here"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One budget of a card.
+
+    Attributes:
+        resource: What is limited.
+        headline: What it takes against what it may take.
+        used: What it takes, as a share of the budget.
+        bound: The table's upper bound as a share of the budget; None where there is none to show.
+        facts: Names and amounts.
+        reason: What a reader should know about it.
+        verdict: PASS, FAIL or UNCLEAR; empty where nobody has judged.
+    """
+
+    resource: str
+    headline: str
+    used: float
+    bound: float | None
+    facts: tuple[tuple[str, str], ...]
+    reason: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """Whether one network keeps its budgets.
+
+    Attributes:
+        title: Its budgets.
+        run: The run it is of.
+        verdict: PASS, FAIL, UNCLEAR, or "not certified".
+        lines: One for each budget.
+        facts: What was examined, on what, when.
+        accuracy: How good the network is, in words; empty before it is trained.
+    """
+
+    title: str
+    run: str
+    verdict: str
+    lines: tuple[Line, ...]
+    facts: tuple[tuple[str, str], ...]
+    accuracy: str
+
+    @property
+    def kind(self) -> str:
+        """The verdict as a name of style."""
+        return self.verdict.split()[-1].lower()
+
+
+def cards(run: RunFiles) -> list[Card]:
+    """Return a card for each certificate, and one for each network that has none."""
+    return [card for network in run.networks for card in _cards(run, network)]
+
+
+def _cards(run: RunFiles, network: NetworkFiles) -> list[Card]:
+    found = network.found
+    accuracy = f"{found.accuracy:.1%} of {found.on} images right" if found else ""
+    if not network.certificates:
+        lines = tuple(
+            Line(
+                resource=limit.label,
+                headline=f"{limit.unit.format(limit.cost)} of {limit.unit.format(limit.amount)}",
+                used=limit.cost / limit.amount,
+                bound=None,
+                facts=(),
+                reason=_PROMISED,
+                verdict="",
+            )
+            for limit in network.limits
+            if limit.cost is not None
+        )
+        return [Card(network.title, run.name, "not certified", lines, (), accuracy)]
+    return [
+        Card(
+            title=network.title,
+            run=run.name,
+            verdict=certificate["verdict"],
+            lines=tuple(_line(entry) for entry in certificate["entries"]),
+            facts=tuple(_examined(certificate)),
+            accuracy=accuracy,
+        )
+        for certificate in network.certificates
+    ]
+
+
+def _line(entry: Json) -> Line:
+    show, limit = UNITS[entry["unit"]].format, entry["limit"]
+    timing = entry["timing"]
+    amount = timing["median"] if timing else entry["bound"]
+    facts = [("budget", show(limit))]
+    facts += [
+        (name, show(entry[key]))
+        for name, key in (("predicted", "predicted"), ("upper bound", "bound"))
+        if timing and entry[key] is not None
+    ]
+    if timing:
+        facts += [
+            ("measured, median", show(timing["median"])),
+            ("95 of 100 runs below", show(timing["p95"])),
+            ("spread of a run", f"{timing['spread']:.1%}"),
+            ("runs that count", f"{timing['runs']:,} of {timing['all_runs']:,}"),
+        ]
+    how = "measured" if timing else "counted"
+    return Line(
+        resource=entry["resource"],
+        headline=f"{show(amount)} {how}, {show(limit)} allowed",
+        used=amount / limit,
+        bound=entry["bound"] / limit if timing and entry["bound"] is not None else None,
+        facts=tuple(facts),
+        reason=entry["reason"] or "",
+        verdict=entry["verdict"],
+    )
+
+
+def _examined(certificate: Json) -> list[tuple[str, str]]:
+    target: dict[str, Any] = certificate["target"] or {}
+    facts = []
+    if target:
+        facts.append(("device", str(target["device"])))
+        versions = target.get("versions", {})
+        runtime = " ".join(filter(None, (target["runtime"], versions.get(target["runtime"]))))
+        setting = f"{runtime}, {target['precision']}, threads: {target['threads']}"
+        facts.append(("runtime", f"{setting}, batch: {target['batch_size']}"))
+    if certificate["model"]:
+        model = certificate["model"]
+        facts.append(("file", f"{model['file']}, SHA-256 {model['sha256'][:16]}…"))
+    if certificate["foreign"]:
+        facts.append(("not as the table", certificate["foreign"]))
+    facts.append(("date", certificate["date"].replace("T", " ")))
+    return facts

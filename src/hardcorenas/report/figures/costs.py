@@ -1,0 +1,103 @@
+"""How the blocks of a network add up to its cost, against the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+
+from hardcorenas.report.figures import style
+from hardcorenas.resources import AdditiveTable
+
+if TYPE_CHECKING:
+    from hardcorenas.report.reading import Limit
+    from hardcorenas.space import Architecture
+
+_ROW = 26  # pixels
+
+
+def adding_up(
+    architecture: Architecture, limit: Limit, measured: int | None = None
+) -> go.Figure | None:
+    """Return the parts of a network, each beginning where the one before ends, and the budget.
+
+    Args:
+        architecture: The network.
+        limit: A budget; nothing can be drawn where its table is gone.
+        measured: What its certificate measured of the whole, in the smallest unit.
+    """
+    table = limit.table
+    if table is None:
+        return None
+    rows = [_Row("stem and head", table.base)]
+    for stage, costs in enumerate(table.block_costs(architecture), start=1):
+        for block, cost in enumerate(costs, start=1):
+            choice = architecture.stages[stage - 1][block - 1]
+            rows.append(_Row(f"{stage}.{block}  {choice}", cost))
+    if isinstance(table, AdditiveTable):
+        start = 0
+        for number, row in enumerate(rows):
+            rows[number] = _Row(row.name, row.amount, start)
+            start += row.amount
+    name = "upper bound" if table.calibration is not None else "in all"
+    rows.append(_Row(f"<b>{name}</b>", table.cost(architecture), colour=style.GREEN))
+    if measured is not None:
+        rows.append(_Row("<b>measured</b>", measured, colour=style.ORANGE))
+    return _plot(rows, limit)
+
+
+@dataclass(frozen=True)
+class _Row:
+    name: str
+    amount: int
+    start: int = 0
+    colour: str = style.BLUE
+
+
+def _plot(rows: list[_Row], limit: Limit) -> go.Figure:
+    unit = limit.unit
+    budget = style.scaled(limit.amount, unit)
+    widest = max(row.start + row.amount for row in rows)
+    plot = style.figure(
+        go.Bar(
+            orientation="h",
+            y=[row.name for row in rows],
+            x=[style.scaled(row.amount, unit) for row in rows],
+            base=[style.scaled(row.start, unit) for row in rows],
+            marker={"color": [row.colour for row in rows]},
+            customdata=[unit.format(row.amount) for row in rows],
+            hovertemplate="%{y}: %{customdata}<extra></extra>",
+        ),
+        height=96 + _ROW * len(rows),
+        showlegend=False,
+        bargap=0.25,
+        xaxis={
+            "title": style.axis_title(limit.label, unit),
+            "range": [0, 1.04 * max(budget, style.scaled(widest, unit))],
+        },
+        yaxis={"autorange": "reversed", "showgrid": False},
+    )
+    # Amounts stand in a column of their own: beside bars they would cross the budget's line.
+    for row in rows:
+        plot.add_annotation(
+            x=1,
+            xref="paper",
+            xanchor="left",
+            y=row.name,
+            text=unit.format(row.amount).removesuffix(f" {unit.name}"),
+            showarrow=False,
+        )
+    plot.add_vline(x=budget, line={"dash": "dot", "color": style.RED, "width": 2})
+    plot.add_annotation(
+        x=budget,
+        xanchor="right",
+        y=1,
+        yref="paper",
+        yanchor="bottom",
+        text=f"budget {unit.format(limit.amount)}",
+        font={"color": style.RED},
+        showarrow=False,
+    )
+    plot.update_layout(margin_r=76)
+    return plot

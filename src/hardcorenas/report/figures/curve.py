@@ -1,0 +1,169 @@
+"""Accuracy against cost: found networks among those that they have to beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+
+from hardcorenas.report.figures import style
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hardcorenas.report.reading import Limit, NetworkFiles, RunFiles, Trained
+    from hardcorenas.resources.units import Unit
+
+_FOUND, _DRAWN = "found", "random networks"
+# What other methods found is drawn by their names; what nobody searched for, by what it is.
+_METHODS = {
+    "bcsfw": _FOUND,
+    "random": "random search",
+    "evolution": "evolution",
+    "penalty": "soft penalty",
+}
+_SYMBOLS = {
+    _FOUND: ("circle", style.BLUE, 13),
+    "random search": ("square", style.ORANGE, 10),
+    "evolution": ("diamond", style.GREEN, 10),
+    "soft penalty": ("star", style.VIOLET, 11),
+    _DRAWN: ("x-thin-open", style.ORANGE, 8),
+    "lightest": ("triangle-left-open", style.GREY, 11),
+    "heaviest": ("triangle-right-open", style.GREY, 11),
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One plot: all networks whose cost is of one resource on one device.
+
+    Attributes:
+        label: The budget's name.
+        device: What was measured on; None where it is counted.
+        plot: The plot.
+    """
+
+    label: str
+    device: str | None
+    plot: go.Figure
+
+
+@dataclass(frozen=True)
+class _Point:
+    kind: str
+    run: str
+    cost: float
+    trained: Trained
+    notes: tuple[str, ...] = ()
+    beside: str = ""  # what else was limited: such networks are no points of the same curve
+
+
+def curves(runs: Sequence[RunFiles]) -> list[Curve]:
+    """Return a plot for each resource and device that networks were searched for."""
+    groups: dict[tuple[str, str | None], list[tuple[RunFiles, NetworkFiles, Limit]]] = {}
+    for run in runs:
+        for network in run.networks:
+            for limit in network.limits:
+                groups.setdefault((limit.label, limit.device), []).append((run, network, limit))
+    found = []
+    for (label, device), members in groups.items():
+        points = [point for member in members for point in _points(*member)]
+        if points:
+            limits = sorted({limit.amount for _, _, limit in members})
+            plot = _plot(label, members[0][2].unit, points, limits, several_runs=len(runs) > 1)
+            found.append(Curve(label, device, plot))
+    return found
+
+
+def _points(run: RunFiles, network: NetworkFiles, limit: Limit) -> Iterable[_Point]:
+    if network.found is not None and limit.cost is not None:
+        kind = _METHODS.get(network.method, network.method)
+        notes = [f"budget {limit.unit.format(limit.amount)}"]
+        for certificate in network.certificates:
+            for entry in certificate["entries"]:
+                if entry["resource"] == limit.resource and entry["timing"]:
+                    measured = limit.unit.format(entry["timing"]["median"])
+                    notes.append(f"measured {measured}: {entry['verdict']}")
+        beside = ", ".join(other.label for other in network.limits if other != limit)
+        yield _Point(kind, run.name, limit.cost, network.found, tuple(notes), beside)
+    for rival in network.rivals:
+        if limit.label in rival.costs:
+            kind = _DRAWN if rival.name.startswith("random") else rival.name
+            yield _Point(kind, run.name, rival.costs[limit.label], rival)
+
+
+def _plot(
+    label: str, unit: Unit, points: list[_Point], limits: Sequence[int], *, several_runs: bool
+) -> go.Figure:
+    traces = []
+    series = dict.fromkeys((p.kind, p.beside, p.run) for p in points)
+    for kind, beside, run in sorted(series, key=lambda key: [*_SYMBOLS, key[0]].index(key[0])):
+        members = {
+            (p.trained.architecture, p.trained.accuracy): p  # the same rival of several budgets
+            for p in points
+            if (p.kind, p.beside, p.run) == (kind, beside, run)
+        }
+        name = f"{kind}, {beside} limited too" if beside else kind
+        name = f"{name}, {run}" if several_runs else name
+        traces.append(_series(kind, name, list(members.values()), unit, hollow=bool(beside)))
+    on = {point.trained.on for point in points}
+    which = f"{on.pop()} images" if len(on) == 1 else "images"
+    plot = style.figure(
+        *traces,
+        height=420,
+        hovermode="closest",
+        xaxis={"title": style.axis_title(f"{label} by the table", unit), "rangemode": "tozero"},
+        yaxis={
+            "title": f"right, {which}",
+            "tickformat": ".1%",
+            "range": style.share_range([point.trained.accuracy for point in points]),
+        },
+        showlegend=True,
+    )
+    for limit in limits:
+        plot.add_vline(x=style.scaled(limit, unit), line={"dash": "dot", "color": style.RED})
+    plot.add_annotation(
+        x=style.scaled(limits[-1], unit),
+        y=0,
+        yref="paper",
+        yanchor="bottom",
+        xanchor="right",
+        text="budgets" if len(limits) > 1 else f"budget {unit.format(limits[0])}",
+        font={"color": style.RED},
+        showarrow=False,
+    )
+    return plot
+
+
+def _series(kind: str, name: str, points: list[_Point], unit: Unit, *, hollow: bool) -> go.Scatter:
+    symbol, colour, size = _SYMBOLS.get(kind, ("hexagon", style.RED, 10))
+    symbol = f"{symbol.removesuffix('-open')}-open" if hollow else symbol
+    points = sorted(points, key=lambda point: point.cost)
+    return go.Scatter(
+        x=[style.scaled(point.cost, unit) for point in points],
+        y=[point.trained.accuracy for point in points],
+        mode="lines+markers" if kind == _FOUND else "markers",
+        line={"color": colour, "width": 1.5},
+        marker={
+            "symbol": symbol,
+            "color": colour,
+            "size": size,
+            "line": {"width": 2, "color": colour},
+        },
+        name=style.plain(name),
+        text=[_words(point, unit) for point in points],
+        hovertemplate="%{text}<extra></extra>",
+    )
+
+
+def _words(point: _Point, unit: Unit) -> str:
+    trained = point.trained
+    lines = [
+        f"<b>{style.plain(trained.name if trained.name != _FOUND else point.kind)}</b>",
+        f"{trained.accuracy:.1%} of {trained.on} images",
+        f"by the table {unit.format(point.cost)}",
+        *point.notes,
+        style.stacked(trained.architecture),
+    ]
+    return "<br>".join(lines)

@@ -1,0 +1,100 @@
+"""What a table predicts against what was measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+
+from hardcorenas.report.figures import style
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hardcorenas.report.reading import NetworkFiles
+    from hardcorenas.resources import ResourceTable
+
+
+def predicted_against_measured(
+    table: ResourceTable, networks: Sequence[NetworkFiles]
+) -> go.Figure | None:
+    """Return predictions of networks that the table has not seen against their measured times.
+
+    Args:
+        table: A measured table.
+        networks: Networks that may have been certified by it; they are drawn too.
+    """
+    calibration = table.calibration
+    if calibration is None:
+        return None
+    unit = table.display_unit
+    predicted = [style.scaled(pair[0], unit) for pair in calibration.unseen]
+    measured = [style.scaled(pair[1], unit) for pair in calibration.unseen]
+    ends = [0.94 * min(*predicted, *measured), 1.06 * max(*predicted, *measured)]
+    bound = [(1 + calibration.margin) * end for end in ends]
+    traces = [
+        go.Scatter(
+            x=[*ends, *reversed(ends)],
+            y=[*ends, *reversed(bound)],
+            fill="toself",
+            fillcolor="rgba(59,143,217,0.14)",
+            mode="none",
+            name=f"margin, {calibration.margin:.1%}",
+            hoverinfo="skip",
+        ),
+        go.Scatter(
+            x=ends,
+            y=ends,
+            mode="lines",
+            line={"color": style.GREY, "dash": "dash"},
+            name="as predicted",
+            hoverinfo="skip",
+        ),
+        go.Scatter(
+            x=predicted,
+            y=measured,
+            mode="markers",
+            marker={"color": style.BLUE, "size": 8, "opacity": 0.8},
+            name="unseen networks",
+            text=[
+                f"predicted {unit.format(p)}<br>measured {unit.format(m)} ({m / p - 1:+.1%})"
+                for p, m in calibration.unseen
+            ],
+            hovertemplate="%{text}<extra></extra>",
+        ),
+    ]
+    certified = _certified(table, networks)
+    if certified is not None:
+        traces.append(certified)
+    what = table.resource
+    return style.figure(
+        *traces,
+        height=420,
+        hovermode="closest",
+        xaxis={"title": style.axis_title(f"predicted {what}", unit)},
+        yaxis={"title": style.axis_title(f"measured {what}", unit)},
+    )
+
+
+def _certified(table: ResourceTable, networks: Sequence[NetworkFiles]) -> go.Scatter | None:
+    unit, x, y, words = table.display_unit, [], [], []
+    for network in networks:
+        if not any(limit.table == table for limit in network.limits):
+            continue
+        for certificate in network.certificates:
+            for entry in certificate["entries"]:
+                if entry["resource"] == table.resource and entry["timing"] and entry["predicted"]:
+                    x.append(style.scaled(entry["predicted"], unit))
+                    y.append(style.scaled(entry["timing"]["median"], unit))
+                    words.append(f"{style.plain(network.title)}<br>{entry['verdict']}")
+    if not x:
+        return None
+    return go.Scatter(
+        x=x,
+        y=y,
+        mode="markers",
+        marker={"symbol": "star", "size": 14, "color": style.ORANGE},
+        name="certified",
+        text=words,
+        hovertemplate="%{text}<br>predicted %{x:.3f}, measured %{y:.3f}<extra></extra>",
+    )

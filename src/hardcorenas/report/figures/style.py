@@ -1,0 +1,96 @@
+"""What all plots have in common."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hardcorenas.resources.units import Unit
+
+# Told apart by people who see few colours, and against a white page and a black one alike.
+BLUE, ORANGE, GREEN, RED, VIOLET, GREY = (
+    "#3b8fd9",
+    "#e08e0b",
+    "#17a673",
+    "#e0533d",
+    "#a874d8",
+    "#8a94a3",
+)
+COLOURS = (BLUE, ORANGE, GREEN, VIOLET, RED, GREY)
+
+
+def figure(*traces: Any, height: int = 380, **layout: Any) -> go.Figure:
+    """Return a plot with the usual margins, its legend above it and no theme of its own.
+
+    Args:
+        *traces: What is drawn.
+        height: In pixels; the width is that of the page.
+        **layout: Anything of plotly's layout.
+    """
+    plot = go.Figure(list(traces))
+    dress(plot, height, **layout)
+    return plot
+
+
+def dress(plot: go.Figure, height: int, **layout: Any) -> None:
+    """Give a plot the usual look."""
+    usual = {
+        "template": "none",
+        "height": height,
+        "margin": {"l": 8, "r": 12, "t": 34, "b": 8},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "hoverlabel": {"align": "left"},
+        "font": {"size": 13},
+    }
+    plot.update_layout(**{**usual, **layout})
+    plot.update_xaxes(automargin=True, zeroline=False, title_standoff=8)
+    plot.update_yaxes(automargin=True, zeroline=False, title_standoff=8)
+
+
+def dress_rows(plot: go.Figure, height: int, **layout: Any) -> None:
+    """Give a plot of several rows the usual look: titles to the left, the legend above them all.
+
+    A narrow page would cut titles in the middle, and a legend right above the plot covers one.
+    """
+    legend = {"orientation": "h", "x": 0, "y": 1 + 24 / height, "yanchor": "bottom"}
+    margin = {"l": 8, "r": 12, "t": 64 if layout.get("showlegend", True) else 30, "b": 8}
+    dress(plot, height, **{"legend": legend, "margin": margin, **layout})
+    for title in plot.layout.annotations:
+        title.update(x=0, xanchor="left", font={"size": 13})
+
+
+def plain(text: object) -> str:
+    """Return a text that plotly shows as it is: names of folders are not markup."""
+    return html.escape(str(text))
+
+
+def stacked(architecture: str) -> str:
+    """Return an architecture with a line for each stage."""
+    return "<br>".join(plain(stage.strip()) for stage in architecture.split("|"))
+
+
+def scaled(amount: float, unit: Unit) -> float:
+    """Return an amount of the smallest unit in the one that people read."""
+    return amount / unit.multiples[unit.display]
+
+
+def share_range(shares: Sequence[float]) -> list[float]:
+    """Return an axis that holds shares with some air, within what a share can be.
+
+    Left to itself, a single share gets an axis from -100 % to 200 %.
+    """
+    air = max(0.01, 0.08 * (max(shares) - min(shares)))
+    return [max(0.0, min(shares) - air), min(1.0 + air / 4, max(shares) + air)]
+
+
+def axis_title(what: str, unit: Unit) -> str:
+    """Return an axis title such as ``latency, ms``; a resource that names its unit needs none."""
+    name = unit.display or unit.name
+    return what if name.lower() in what.lower() else f"{what}, {name}"

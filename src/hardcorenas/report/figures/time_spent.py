@@ -1,0 +1,50 @@
+"""Where the time of runs went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+
+from hardcorenas.report.figures import style
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def time_spent(steps: Sequence[tuple[str, float]]) -> go.Figure | None:
+    """Return a bar for each step.
+
+    Args:
+        steps: Names and seconds, in the order they were done.
+    """
+    if not steps:
+        return None
+    longest = max(seconds for _, seconds in steps)
+    divisor, unit = (3600, "hours") if longest > 3 * 3600 else (60, "minutes")
+    return style.figure(
+        go.Bar(
+            orientation="h",
+            y=[style.plain(name) for name, _ in steps],
+            x=[seconds / divisor for _, seconds in steps],
+            marker={"color": style.BLUE},
+            text=[in_words(seconds) for _, seconds in steps],
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate="%{y}: %{text}<extra></extra>",
+        ),
+        height=70 + 30 * len(steps),
+        showlegend=False,
+        xaxis={"title": unit, "range": [0, 1.2 * longest / divisor]},
+        yaxis={"autorange": "reversed", "showgrid": False},
+    )
+
+
+def in_words(seconds: float) -> str:
+    """Return a time as people say it: 12 s, 3 min 05 s, 2 h 10 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"

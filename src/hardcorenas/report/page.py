@@ -1,0 +1,226 @@
+"""One HTML page of one or more runs: self-contained, drawn by plotly, for any screen."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from hardcorenas import artifacts
+from hardcorenas.errors import InvalidArgumentError
+from hardcorenas.report import blocks, facts
+from hardcorenas.report.cards import Card, cards
+from hardcorenas.report.figures.costs import adding_up
+from hardcorenas.report.figures.curve import curves
+from hardcorenas.report.figures.prediction import predicted_against_measured
+from hardcorenas.report.figures.probabilities import heat_maps
+from hardcorenas.report.figures.progress import search_steps, training
+from hardcorenas.report.figures.time_spent import in_words, time_spent
+from hardcorenas.report.reading import NetworkFiles, RunFiles, read_run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import plotly.graph_objects as go
+
+    from hardcorenas.resources import ResourceTable
+
+
+def write_report(folders: Sequence[str | Path], path: str | Path) -> None:
+    """Write one HTML file about runs, whole or not at all.
+
+    Args:
+        folders: Folders of runs, or of single networks of runs; shown side by side.
+        path: The HTML file.
+    """
+    artifacts.write_text(path, render([read_run(folder) for folder in folders]))
+
+
+def render(runs: Sequence[RunFiles]) -> str:
+    """Return the page of runs."""
+    if not runs:
+        raise InvalidArgumentError("runs: expected one or more folders, got none")
+    figures = _Figures()
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("hardcorenas.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    shown = [_RunView.of(run, figures, several=len(runs) > 1) for run in runs]
+    return environment.get_template("page.html").render(
+        title=", ".join(run.name for run in runs),
+        runs=shown,
+        networks=[network for run in shown for network in run.networks],
+        curves=[(curve, figures.add("curve", curve.plot)) for curve in curves(runs)],
+        figures=figures.as_script(),
+        plotly=Markup(get_plotlyjs()),  # a library's own code
+        style=_own("page.css"),
+        script=_own("page.js"),
+    )
+
+
+class _Figures:
+    """Plots by the name of their place in the page."""
+
+    def __init__(self) -> None:
+        self._plots: dict[str, Any] = {}
+
+    def add(self, name: str, plot: go.Figure | None, **more: Any) -> str | None:
+        """Keep a plot; return the name of its place, or None where there is no plot."""
+        if plot is None:
+            return None
+        place = f"{name}-{len(self._plots)}"
+        self._plots[place] = {**json.loads(plot.to_json()), **more}
+        return place
+
+    def as_script(self) -> Markup:
+        """Return all plots as JSON that cannot end the script it stands in."""
+        text = json.dumps(self._plots, separators=(",", ":"), allow_nan=False)
+        return Markup(text.replace("<", "\\u003c"))
+
+
+@dataclass(frozen=True)
+class _TableView:
+    """A measured table: how well it predicts."""
+
+    title: str
+    device: str
+    tiles: tuple[tuple[str, str], ...]
+    complaint: str
+    figure: str | None
+
+
+@dataclass(frozen=True)
+class _NetworkView:
+    """What is shown of one network."""
+
+    title: str
+    run: str
+    folder: str
+    architecture: str
+    picture: list[blocks.Group]
+    costs: list[str]
+    search: str | None
+    search_words: str
+    maps: str | None
+    map_names: tuple[str, ...]
+    training: str | None
+
+    @classmethod
+    def of(cls, run: RunFiles, network: NetworkFiles, figures: _Figures) -> _NetworkView:
+        architecture = network.architecture
+        maps = heat_maps(network)
+        priced = [limit for limit in network.limits if limit.table is not None]
+        drawn = []
+        if architecture is not None:
+            drawn = [adding_up(architecture, x, network.measured(x.resource)) for x in priced]
+        return cls(
+            title=network.title,
+            run=run.name,
+            folder=network.folder.name,
+            architecture="" if architecture is None else str(architecture),
+            picture=[]
+            if architecture is None
+            else blocks.picture(architecture, next(iter(priced), None)),
+            costs=[place for plot in drawn if (place := figures.add("costs", plot))],
+            search=figures.add("search", search_steps(network)),
+            search_words=_search_words(network),
+            maps=figures.add("probabilities", maps.plot, frames=maps.frames) if maps else None,
+            map_names=maps.names if maps else (),
+            training=figures.add("finetuning", training(network.training)),
+        )
+
+
+@dataclass(frozen=True)
+class _RunView:
+    """What is shown of one run."""
+
+    name: str
+    several: bool
+    subtitle: str
+    cards: list[Card]
+    tables: list[_TableView]
+    networks: list[_NetworkView]
+    training: str | None
+    time: str | None
+    total: str
+    configuration: list[tuple[str, facts.Facts]]
+
+    @classmethod
+    def of(cls, run: RunFiles, figures: _Figures, *, several: bool) -> _RunView:
+        spent = facts.times(run)
+        return cls(
+            name=run.name,
+            several=several,
+            subtitle=_subtitle(run),
+            cards=cards(run),
+            tables=[_table_view(run, table, figures) for table in run.tables],
+            networks=[_NetworkView.of(run, network, figures) for network in run.networks],
+            training=figures.add("training", training(run.training)),
+            time=figures.add("time", time_spent(spent)),
+            total=in_words(sum(seconds for _, seconds in spent)),
+            configuration=facts.configuration(run),
+        )
+
+
+def _table_view(run: RunFiles, table: ResourceTable, figures: _Figures) -> _TableView:
+    known = table.calibration
+    assert known is not None, "only measured tables are judged"
+    return _TableView(
+        title=table.resource,
+        device=table.provenance.device or "an unknown device",
+        tiles=(
+            ("slope", f"{known.slope:.3f}"),
+            ("R²", f"{known.r_squared:.4f}"),
+            ("mean error", f"{known.mean_error:.1%}"),
+            ("worst error", f"{known.worst_error:.1%}"),
+            ("margin", f"{known.margin:.1%}"),
+            ("unseen networks", str(len(known.unseen))),
+        ),
+        complaint=known.complaint or "",
+        figure=figures.add("prediction", predicted_against_measured(table, run.networks)),
+    )
+
+
+def _subtitle(run: RunFiles) -> str:
+    described = run.description or {}
+    space, data = described.get("space", {}), described.get("data", {})
+    parts = [
+        space.get("name") and f"space {space['name']}",
+        data.get("name") and f"images {data['name']}, {len(data.get('classes', []))} classes",
+        run.device,
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _search_words(network: NetworkFiles) -> str:
+    """Return what a search did, in a sentence or two."""
+    found = network.search
+    if not found:
+        return ""
+    effort = found.get("effort", {})
+    words = f"{network.method}: {len(network.steps):,} steps"
+    if effort.get("images"):
+        words += f", {effort['images']:,} images through networks"
+    words += f", {in_words(found['seconds'])}." if "seconds" in found else "."
+    if projection := found.get("projection"):
+        words += f" Projection ({projection['method']}) gave {projection['architecture']}."
+    if local := found.get("local_search"):
+        words += (
+            f" The local search scored {local['networks']} networks around it: held-out loss "
+            f"{local['projected_loss']:.3f} → {local['loss']:.3f}."
+        )
+    return words
+
+
+def _own(name: str) -> Markup:
+    text = files("hardcorenas.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return Markup(text)  # our own file

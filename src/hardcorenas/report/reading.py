@@ -1,0 +1,359 @@
+"""Reads what runs have left in their folders, as far as they have got.
+
+A part that is not there yet is empty here and said so in the page; a part that is there and torn is
+an error that names the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hardcorenas import artifacts
+from hardcorenas.errors import ArtifactError, HardcorenasError
+from hardcorenas.resources import ResourceTable
+from hardcorenas.resources.count import count
+from hardcorenas.resources.units import UNITS
+from hardcorenas.space import Architecture, SearchSpace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hardcorenas.artifacts import Json
+    from hardcorenas.resources.units import Unit
+
+# Versions of the files that this page understands.
+_VERSIONS = {
+    "run": 1,
+    "search": 1,
+    "point": 1,
+    "finetuned": 1,
+    "certificate": 1,
+    "summary": 1,
+    "export": 1,
+}
+
+_TIGHTENED = re.compile(r"-tightened-([0-9]+)$")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One budget of a network.
+
+    Attributes:
+        label: What it is called, unlike the network's other budgets.
+        resource: What is limited.
+        unit: How amounts are written.
+        amount: What may not be exceeded, in the smallest unit.
+        cost: What the network costs by the table; an upper bound where that was measured.
+        device: What the table was measured on; None where it was counted.
+        table: What each block costs, where the table can be found.
+    """
+
+    label: str
+    resource: str
+    unit: Unit
+    amount: int
+    cost: int | None
+    device: str | None
+    table: ResourceTable | None
+
+    def __str__(self) -> str:
+        return f"{self.label} ≤ {self.unit.format(self.amount)}"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A network that was trained by itself.
+
+    Attributes:
+        name: What it is: ``"found"``, ``"lightest"``, ``"random 2"``.
+        architecture: In its compact form.
+        costs: By budget, in the smallest unit.
+        accuracy: Share of pictures that it gets right.
+        on: Which pictures: ``"test"`` or ``"held-out"``.
+    """
+
+    name: str
+    architecture: str
+    costs: dict[str, int]
+    accuracy: float
+    on: str
+
+
+@dataclass(frozen=True)
+class NetworkFiles:
+    """What there is of one network that was searched for.
+
+    Attributes:
+        folder: Where it is.
+        architecture: The network, if one was found.
+        search: What the search found and how it was asked.
+        limits: Its budgets.
+        steps: The search, step by step; some carry the point they started from.
+        point: The relaxed point that the search ended at.
+        training: The fine-tuning, moment by moment.
+        finetuned: How good it became.
+        certificates: The measurements.
+        exported: The files it can be had in.
+        summary: What the whole job says of it.
+        rivals: Other networks, trained alike.
+    """
+
+    folder: Path
+    architecture: Architecture | None
+    search: Json
+    limits: tuple[Limit, ...]
+    steps: tuple[Json, ...]
+    point: Json | None
+    training: tuple[Json, ...]
+    finetuned: Json | None
+    certificates: tuple[Json, ...]
+    exported: Json | None
+    summary: Json | None
+    rivals: tuple[Trained, ...]
+
+    @property
+    def title(self) -> str:
+        """Its budgets, and what of its settings is not usual."""
+        budgets = ", ".join(map(str, self.limits)) or self.folder.name
+        return f"{budgets} ({', '.join(self.unusual)})" if self.unusual else budgets
+
+    @property
+    def unusual(self) -> list[str]:
+        """Settings that tell it from a usual search under the same budgets."""
+        settings = self.search.get("inputs", {}).get("settings", {})
+        usual = {"method": "bcsfw", "start": "balanced", "projection": "exact", "seed": 0}
+        words = [
+            str(value) if isinstance(value, str) else f"{name} {value}"
+            for name, expected in usual.items()
+            if (value := settings.get(name, expected)) != expected
+        ]
+        tightened = _TIGHTENED.search(self.folder.name)
+        return [*words, *([f"tightened {tightened[1]}"] if tightened else [])]
+
+    @property
+    def method(self) -> str:
+        """How it was searched for."""
+        settings = self.search.get("inputs", {}).get("settings", {})
+        return str(settings.get("method", "bcsfw"))
+
+    @property
+    def found(self) -> Trained | None:
+        """The network itself, once it is trained."""
+        if self.finetuned is None or self.architecture is None:
+            return None
+        costs = {limit.label: limit.cost for limit in self.limits if limit.cost is not None}
+        return trained("found", str(self.architecture), costs, self.finetuned)
+
+    def measured(self, resource: str) -> int | None:
+        """Return the median that a certificate measured, in the smallest unit, if there is one."""
+        timings = [
+            entry["timing"]
+            for certificate in self.certificates
+            for entry in certificate["entries"]
+            if entry["resource"] == resource
+        ]
+        return next((timing["median"] for timing in timings if timing), None)
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """What there is of one run.
+
+    Attributes:
+        folder: Where it is.
+        description: Space, data, recipe, seed.
+        table: The latency table that was measured for it.
+        training: The training of the one-shot model, moment by moment.
+        networks: What was searched for on it, by budget.
+    """
+
+    folder: Path
+    description: Json | None
+    table: ResourceTable | None
+    training: tuple[Json, ...]
+    networks: tuple[NetworkFiles, ...]
+
+    @property
+    def name(self) -> str:
+        """What to call the run."""
+        return self.folder.resolve().name
+
+    @cached_property
+    def tables(self) -> tuple[ResourceTable, ...]:
+        """Every measured table there is, each once."""
+        found = [self.table, *(limit.table for n in self.networks for limit in n.limits)]
+        measured = [t for t in found if t is not None and t.calibration is not None]
+        return tuple(table for index, table in enumerate(measured) if table not in measured[:index])
+
+    @property
+    def device(self) -> str | None:
+        """What its first table was measured on."""
+        return self.tables[0].provenance.device if self.tables else None
+
+
+def read_run(folder: str | Path) -> RunFiles:
+    """Read the folder of a run, or of one network of a run.
+
+    Args:
+        folder: As ``hardcorenas run``, ``train`` or ``search`` wrote it.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "no such folder"
+        raise ArtifactError(f"{folder}: {what}; expected the folder of a run, such as runs/demo")
+    if _is_network(folder):
+        run = folder.parent.parent if folder.parent.name == "networks" else folder
+        return _read(run, [folder])
+    inside = folder / "networks"
+    networks = sorted(inside.iterdir()) if inside.is_dir() else []
+    found = _read(folder, [path for path in networks if _is_network(path)])
+    if found.description is None and found.table is None and not found.networks:
+        raise ArtifactError(
+            f"{folder}: holds nothing of a run: expected run.json, table.json or networks/; "
+            f"make one with: hardcorenas run"
+        )
+    return found
+
+
+def trained(name: str, architecture: str, costs: dict[str, int], result: Json) -> Trained:
+    """Return a trained network from what its file says; test pictures count before others."""
+    test = result.get("test")
+    accuracy = result["heldout"] if test is None else test
+    on = "held-out" if test is None else "test"
+    return Trained(name, architecture, costs, float(accuracy), on)
+
+
+def _is_network(folder: Path) -> bool:
+    names = ("search.json", "architecture.json", "certificate.json")
+    return any((folder / name).exists() for name in names)
+
+
+def _read(folder: Path, networks: Sequence[Path]) -> RunFiles:
+    path = folder / "table.json"
+    table = ResourceTable.load(path) if path.exists() else None
+    read = [_network(network, table) for network in networks]
+    return RunFiles(
+        folder=folder,
+        description=_document(folder / "run.json", "run"),
+        table=table,
+        training=_lines(folder / "training.jsonl"),
+        networks=tuple(sorted(read, key=_order)),
+    )
+
+
+def _order(network: NetworkFiles) -> tuple[Any, ...]:
+    return (network.method != "bcsfw", [limit.amount for limit in network.limits], network.folder)
+
+
+def _network(folder: Path, table: ResourceTable | None) -> NetworkFiles:
+    path = folder / "architecture.json"
+    architecture = Architecture.load(path) if path.exists() else None
+    search = _document(folder / "search.json", "search") or {}
+    summary = _document(folder / "summary.json", "summary")
+    tables = [ResourceTable.load(path) for path in sorted((folder / "tables").glob("*.json"))]
+    try:
+        return NetworkFiles(
+            folder=folder,
+            architecture=architecture,
+            search=search,
+            limits=_limits(search, architecture, [*tables, *([table] if table else [])]),
+            steps=_lines(folder / "trace.jsonl"),
+            point=_document(folder / "point.json", "point"),
+            training=_lines(folder / "finetune" / "training.jsonl"),
+            finetuned=_document(folder / "finetune" / "finetuned.json", "finetuned"),
+            certificates=tuple(
+                document
+                for path in sorted(folder.glob("certificate*.json"))
+                if (document := _document(path, "certificate")) is not None
+            ),
+            exported=_document(folder / "export.json", "export"),
+            summary=summary,
+            rivals=_rivals(summary),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ArtifactError(
+            f"{folder}: its files are not what a search and its steps write ({error!r})"
+        ) from None
+
+
+def _limits(
+    search: Json, architecture: Architecture | None, tables: Sequence[ResourceTable]
+) -> tuple[Limit, ...]:
+    budgets = search.get("inputs", {}).get("budgets", [])
+    limits = []
+    for (label, amount), budget in zip(search.get("limits", {}).items(), budgets, strict=True):
+        cost = search["costs"][label]
+        table = None
+        if architecture is not None:
+            table = _table_of(budget, architecture, cost, tables)
+        limits.append(
+            Limit(
+                label=label,
+                resource=budget["resource"],
+                unit=UNITS[budget["unit"]],
+                amount=amount,
+                cost=cost,
+                device=budget["device"],
+                table=table,
+            )
+        )
+    return tuple(limits)
+
+
+def _table_of(
+    budget: Json, architecture: Architecture, cost: int, tables: Sequence[ResourceTable]
+) -> ResourceTable | None:
+    """Return the table by which a network costs just what the search said, if it is there."""
+    space: SearchSpace = architecture.space
+    candidates = list(tables)
+    if budget["device"] is None and budget["unit"] != "ns":
+        try:
+            candidates = [count(space, budget["resource"])]
+        except HardcorenasError:
+            return None
+    for table in candidates:
+        known = (table.resource, table.unit, table.provenance.device, table.space.fingerprint)
+        wanted = (budget["resource"], budget["unit"], budget["device"], space.fingerprint)
+        if known == wanted and table.cost(architecture) == cost:
+            return table
+    return None
+
+
+def _rivals(summary: Json | None) -> tuple[Trained, ...]:
+    compared: Json = {} if summary is None else summary["compared"]
+    return tuple(
+        trained(name, row["architecture"], row["costs"], row) for name, row in compared.items()
+    )
+
+
+def _document(path: Path, kind: str) -> Json | None:
+    if not path.exists():
+        return None
+    return artifacts.parse(
+        artifacts.read_text(path), kind=kind, version=_VERSIONS[kind], source=str(path)
+    )
+
+
+def _lines(path: Path) -> tuple[Json, ...]:
+    """Return a file of JSON lines; the last may be half written by a run that goes on."""
+    if not path.exists():
+        return ()
+    lines = artifacts.read_text(path).splitlines()
+    found = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            document = json.loads(line)
+        except ValueError:
+            if number == len(lines):
+                break
+            raise ArtifactError(f"{path}: line {number} is not JSON; is it torn?") from None
+        if not isinstance(document, dict):
+            raise ArtifactError(f"{path}: line {number} is not a record; is it torn?")
+        found.append(document)
+    return tuple(found)
