@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo examples test lint format bench stress experiments clean
+.PHONY: setup demo examples test docs lint format bench stress experiments clean
 
 setup: .venv/.installed
 
@@ -27,6 +27,10 @@ examples: setup
 # Two processes of tests, each with one thread: threads would only wait for each other.
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The reference of all names, from their docstrings: site/api/index.html
+docs: setup
+	$(BIN)/pdoc --docformat google --output-directory site/api hardcorenas
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -65,4 +69,4 @@ experiments: setup
 	$(BIN)/python experiments/found_against_random.py
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site

@@ -21,6 +21,8 @@ class Line:
     Attributes:
         resource: What is limited.
         headline: What it takes against what it may take.
+        by_table: What it costs by the table.
+        measured: The median of its runs; empty where nothing was timed.
         used: What it takes, as a share of the budget.
         bound: The table's upper bound as a share of the budget; None where there is none to show.
         facts: Names and amounts.
@@ -30,6 +32,8 @@ class Line:
 
     resource: str
     headline: str
+    by_table: str
+    measured: str
     used: float
     bound: float | None
     facts: tuple[tuple[str, str], ...]
@@ -76,6 +80,8 @@ def _cards(run: RunFiles, network: NetworkFiles) -> list[Card]:
             Line(
                 resource=limit.label,
                 headline=f"{limit.unit.format(limit.cost)} of {limit.unit.format(limit.amount)}",
+                by_table=limit.unit.format(limit.cost),
+                measured="",
                 used=limit.cost / limit.amount,
                 bound=None,
                 facts=(),
@@ -120,6 +126,8 @@ def _line(entry: Json) -> Line:
     return Line(
         resource=entry["resource"],
         headline=f"{show(amount)} {how}, {show(limit)} allowed",
+        by_table="" if entry["bound"] is None else show(entry["bound"]),
+        measured=show(amount) if timing else "",
         used=amount / limit,
         bound=entry["bound"] / limit if timing and entry["bound"] is not None else None,
         facts=tuple(facts),

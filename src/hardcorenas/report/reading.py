@@ -63,7 +63,9 @@ class Limit:
     table: ResourceTable | None
 
     def __str__(self) -> str:
-        return f"{self.label} ≤ {self.unit.format(self.amount)}"
+        # "params ≤ 4,000,000" needs no unit; "latency ≤ 12" would.
+        shown = self.unit.format(self.amount).removesuffix(f" {self.unit.name}")
+        return f"{self.label} ≤ {shown}"
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class _Point:
     cost: float
     trained: Trained
     notes: tuple[str, ...] = ()
-    beside: str = ""  # what else was limited: such networks are no points of the same curve
+    beside: str = ""  # what else it had to keep, or how else it was searched for: another curve
 
 
 def curves(runs: Sequence[RunFiles]) -> list[Curve]:
@@ -85,7 +85,9 @@ def _points(run: RunFiles, network: NetworkFiles, limit: Limit) -> Iterable[_Poi
                 if entry["resource"] == limit.resource and entry["timing"]:
                     measured = limit.unit.format(entry["timing"]["median"])
                     notes.append(f"measured {measured}: {entry['verdict']}")
-        beside = ", ".join(other.label for other in network.limits if other != limit)
+        others = [f"{other.label} limited too" for other in network.limits if other != limit]
+        settings = [word for word in network.unusual if word != network.method]
+        beside = ", ".join([*others, *settings])
         yield _Point(kind, run.name, limit.cost, network.found, tuple(notes), beside)
     for rival in network.rivals:
         if limit.label in rival.costs:
@@ -104,14 +106,18 @@ def _plot(
             for p in points
             if (p.kind, p.beside, p.run) == (kind, beside, run)
         }
-        name = f"{kind}, {beside} limited too" if beside else kind
-        name = f"{name}, {run}" if several_runs else name
-        traces.append(_series(kind, name, list(members.values()), unit, hollow=bool(beside)))
+        name = ", ".join(filter(None, (kind, beside, run if several_runs else "")))
+        trace = _series(kind, name, list(members.values()), unit, hollow=bool(beside))
+        if kind == _FOUND:  # each run's own colour
+            runs = list(dict.fromkeys(p.run for p in points))
+            colour = style.COLOURS[runs.index(run) % len(style.COLOURS)]
+            trace.update(line_color=colour, marker_color=colour, marker_line_color=colour)
+        traces.append(trace)
     on = {point.trained.on for point in points}
     which = f"{on.pop()} images" if len(on) == 1 else "images"
     plot = style.figure(
         *traces,
-        height=420,
+        height=400 + 20 * max(0, len(traces) - 3),  # a long legend takes lines of its own
         hovermode="closest",
         xaxis={"title": style.axis_title(f"{label} by the table", unit), "rangemode": "tozero"},
         yaxis={
