@@ -120,7 +120,7 @@ def _line(entry: Json) -> Line:
             ("measured, median", show(timing["median"])),
             ("95 of 100 runs below", show(timing["p95"])),
             ("spread of a run", f"{timing['spread']:.1%}"),
-            ("runs that count", f"{timing['runs']:,} of {timing['all_runs']:,}"),
+            ("runs at the table's pace", f"{timing['runs']:,} of {timing['all_runs']:,}"),
         ]
     how = "measured" if timing else "counted"
     return Line(

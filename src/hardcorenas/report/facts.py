@@ -52,6 +52,8 @@ def _network_times(network: NetworkFiles) -> Iterator[tuple[str, float]]:
     certifying = [c["seconds"] for c in network.certificates if c.get("seconds")]
     if certifying:
         yield "certificate", sum(certifying)
+    if network.rival_seconds:
+        yield "comparison", network.rival_seconds
 
 
 def _table(table: ResourceTable) -> Facts:

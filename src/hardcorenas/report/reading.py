@@ -104,6 +104,7 @@ class NetworkFiles:
         exported: The files it can be had in.
         summary: What the whole job says of it.
         rivals: Other networks, trained alike.
+        rival_seconds: What training them took.
     """
 
     folder: Path
@@ -118,6 +119,7 @@ class NetworkFiles:
     exported: Json | None
     summary: Json | None
     rivals: tuple[Trained, ...]
+    rival_seconds: float
 
     @property
     def title(self) -> str:
@@ -277,6 +279,7 @@ def _network(folder: Path, table: ResourceTable | None) -> NetworkFiles:
             exported=_document(folder / "export.json", "export"),
             summary=summary,
             rivals=_rivals(summary),
+            rival_seconds=_rival_seconds(folder / "compare"),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ArtifactError(
@@ -332,6 +335,11 @@ def _rivals(summary: Json | None) -> tuple[Trained, ...]:
     return tuple(
         trained(name, row["architecture"], row["costs"], row) for name, row in compared.items()
     )
+
+
+def _rival_seconds(folder: Path) -> float:
+    results = [_document(path, "finetuned") for path in sorted(folder.glob("*/finetuned.json"))]
+    return float(sum(result["seconds"] for result in results if result is not None))
 
 
 def _document(path: Path, kind: str) -> Json | None:

@@ -31,7 +31,9 @@ def search_steps(network: NetworkFiles) -> go.Figure | None:
         rows=len(titles), cols=1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=titles
     )
     index = [step["index"] for step in steps]
-    plot.add_trace(_line(index, [step["value"] for step in steps], "loss", style.BLUE), 1, 1)
+    losses = [step["value"] for step in steps]
+    plot.add_trace(_line(index, losses, "loss", style.BLUE).update(opacity=0.45), 1, 1)
+    plot.add_trace(_line(index, _running_mean(losses), "running mean", style.BLUE), 1, 1)
     # Budgets on a peak, such as memory, are kept choice by choice and have no expected cost.
     for number, limit in enumerate(_expected(network.limits, steps)):
         shares = [step["costs"][number] / limit.amount for step in steps]
@@ -45,6 +47,13 @@ def search_steps(network: NetworkFiles) -> go.Figure | None:
     what = "step" if has_gap or network.point is not None else "network"
     plot.update_xaxes(title=what, row=len(titles), col=1)
     return plot
+
+
+def _running_mean(values: Sequence[float]) -> list[float]:
+    """Return the means of the last tenth of what was seen: one batch says little."""
+    width = max(1, len(values) // 10)
+    windows = (values[max(0, end - width) : end] for end in range(1, 1 + len(values)))
+    return [sum(window) / len(window) for window in windows]
 
 
 def _expected(limits: Sequence[Limit], steps: Sequence[Json]) -> list[Limit]:

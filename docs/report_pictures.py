@@ -1,0 +1,84 @@
+"""Makes the pictures of reports that README and docs show, from a real run, in a real browser.
+
+    make demo
+    hardcorenas sweep examples/demo.toml --budgets 40%,55%,70%
+    python docs/report_pictures.py runs/demo
+
+Needs Chromium (Debian's package ``chromium``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from playwright.sync_api import sync_playwright
+
+from hardcorenas.report.page import write_report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+PICTURES = Path(__file__).parent / "pictures"
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture: a screen of so many pixels, and how much of the page it shows."""
+
+    name: str
+    width: int
+    height: int
+    theme: Literal["light", "dark"]
+
+
+ONE_NETWORK = (
+    Shot("report.png", 1100, 1560, "light"),
+    Shot("report-phone.png", 390, 1500, "dark"),
+)
+SWEEP = (
+    Shot("report-sweep.png", 1100, 1500, "dark"),
+    Shot("report-sweep-phone.png", 390, 1500, "light"),
+)
+
+
+def take(browser: Browser, page_file: Path, shot: Shot) -> None:
+    """Open a page, wait until all is drawn, and keep its upper part."""
+    page = browser.new_page(
+        viewport={"width": shot.width, "height": shot.height}, color_scheme=shot.theme
+    )
+    page.goto(page_file.as_uri())
+    page.wait_for_selector("html[data-ready]")
+    page.screenshot(path=PICTURES / shot.name)
+    page.close()
+
+
+def main() -> None:
+    """Take all pictures of a run."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path, help="folder of a run; of a sweep for all pictures")
+    run: Path = parser.parse_args().run
+    networks = sorted(path.parent for path in run.glob("networks/*/summary.json"))
+    compared = [path for path in networks if (path / "compare").is_dir()]
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if not compared or program is None:
+        parser.error(f"expected Chromium, and a run with a comparison in {run}, as make demo makes")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page_file = Path(folder, "report.html")
+        write_report([compared[0]], page_file)
+        for shot in ONE_NETWORK:
+            take(browser, page_file, shot)
+        if len(networks) > 1:
+            write_report([run], page_file)
+            for shot in SWEEP:
+                take(browser, page_file, shot)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
