@@ -48,6 +48,8 @@ def one_search(model, data, budgets, seed, test_accuracy):
             broken.append(moment.step.index)
 
     result, local = search(problem, question, settings, effort, check)
+    if not problem.fits(result.point):  # where the last step ended; the others start where one did
+        broken.append(len(result.trace))
     projected = result.projection.architecture
     return {
         "limits": {b.name: b.limit for b in budgets},

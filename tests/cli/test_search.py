@@ -103,7 +103,10 @@ def test_a_search_from_start_to_end(search, place, capsys):
     assert spent <= 40_000
     assert found == f"found: {network}"
     assert cost == f"  macs: {spent:,} MACs of 40,000 MACs ({spent / 400:.1f}%)"
-    assert re.fullmatch(r"  loss .*: \d\.\d+ after projection, \d\.\d+ after 4 networks .*", loss)
+    number = r"\d\.\d+"
+    assert re.fullmatch(
+        f"  held-out loss: {number} after projection, {number} after 4 networks .*", loss
+    )
     assert re.fullmatch(r"  576 images in 0:\d\d", images)
     assert written == f"written: {folder}/architecture.json"
     assert onwards == f"next: hardcorenas finetune {folder}"

@@ -98,7 +98,7 @@ def test_a_run_from_start_to_end(train, capsys):
     assert train() == 0
     said = capsys.readouterr()
     lines = said.out.splitlines()
-    pattern = r"trained in 0:\d\d; on held-out images: lightest .*%, middle .*%, heaviest .*%"
+    pattern = r"trained in 0:\d\d; held out: lightest .*%, middle .*%, heaviest .*%"
     assert re.fullmatch(pattern, lines[0])
     assert lines[1:] == ["written: runs/tiny-sides/supernet.safetensors"]
     heading, epochs, columns, *rows = said.err.splitlines()

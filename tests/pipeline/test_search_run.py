@@ -15,9 +15,11 @@ from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidBudgetErr
 from hardcorenas.pipeline import search_run as module
 from hardcorenas.pipeline.effort import SearchSettings
 from hardcorenas.pipeline.naming import network_name
-from hardcorenas.pipeline.network_folder import NetworkFolder
+from hardcorenas.pipeline.network_folder import NetworkFolder, plain_point
 from hardcorenas.pipeline.search_run import found_before, search_run
 from hardcorenas.resources import Budget
+from hardcorenas.search.initial import balanced_point
+from hardcorenas.search.problem import Problem
 from hardcorenas.space import Architecture
 from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.interruption import Interrupted
@@ -89,6 +91,8 @@ def test_what_is_kept(trained, whole):
     steps = [json.loads(line) for line in (folder / "trace.jsonl").read_text().splitlines()]
     assert [step["index"] for step in steps] == list(range(10))
     assert all(step["slack"][0] >= 0 and "point" in step for step in steps)
+    start = balanced_point(Problem(SPACE, job.budgets))
+    assert steps[0]["point"] == plain_point(start, digits=4)
     point = json.loads((folder / "point.json").read_text())
     assert all(sum(row) == pytest.approx(1) for row in point["alpha"] + point["beta"])
 

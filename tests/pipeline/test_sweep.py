@@ -133,8 +133,8 @@ def test_a_curve_is_printed(sweep_command, folder, capsys, monkeypatch):
     monkeypatch.setattr(certificate_step, "certify", Judge("PASS", "UNCLEAR"))
     assert sweep_command("--budgets", "70%, latency=50%") == 3
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == f"all of it: {folder}"
-    heading = ["budget", "upper bound", "measured", "certificate", "right, held-out images"]
+    assert f"all of it: {folder}" in lines
+    heading = ["budget", "upper bound", "measured", "certificate", "right"]
     (start,) = (
         n
         for n, line in enumerate(lines)

@@ -68,9 +68,9 @@ def test_the_trace_tells_every_step():
     assert result.status is Status.STEP_LIMIT
     assert result.num_evaluations == 60
     assert [step.index for step in result.trace] == list(range(58))
-    # A step tells of the point it started from: the first is the start, the last is not there.
-    started = [balanced_point(problem), *points[:-1]]
-    for step, point in zip(result.trace, started, strict=True):
+    # A step tells of the point it started from, and so does the callback.
+    assert points[0].same_as(balanced_point(problem))
+    for step, point in zip(result.trace, points, strict=True):
         expected = [table.expected_cost(*nested(problem, point)) for table in (MACS, PARAMS)]
         assert step.costs == pytest.approx(expected)
         limits = [budget.limit for budget in problem.budgets]
@@ -80,7 +80,8 @@ def test_the_trace_tells_every_step():
         assert step.step_size == 4 / (step.index + 4)
         assert step.block in ("alpha", "beta")
     assert {step.block for step in result.trace} == {"alpha", "beta"}
-    assert result.point.same_as(points[-1])
+    assert problem.fits(result.point)  # where the last step ended
+    assert not result.point.same_as(points[-1])
 
 
 def test_the_objective_is_called_as_often_as_promised():

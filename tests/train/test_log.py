@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -42,8 +43,25 @@ def test_tensorboard_reads_the_same(places):
     log.close()
     events = EventAccumulator(str(places[1]))
     events.Reload()
-    assert [(e.step, e.value) for e in events.Scalars("paths/loss")] == [(10, 2.5), (20, 2.0)]
+    assert [(e.step, e.value) for e in events.Scalars("training/loss")] == [(10, 2.5), (20, 2.0)]
     assert [(e.step, e.value) for e in events.Scalars("accuracy/lightest")] == [(20, 0.5)]
+
+
+def test_both_phases_are_one_curve(places):
+    """Their steps are counted on, so that TensorBoard shows them in one chart."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    log = TrainingLog(*places, resumed_at=0, judged_again=False)
+    for phase, step in (("heaviest", 10), ("heaviest", 20), ("paths", 30)):
+        log.write(replace(moment(step, loss=step / 4, learning_rate=0.5), phase=phase))
+        log.write(replace(moment(step, accuracies={"heaviest": step / 80}), phase=phase))
+    log.close()
+    events = EventAccumulator(str(places[1]))
+    events.Reload()
+    tags = {"training/loss", "training/learning rate", "accuracy/heaviest"}
+    assert set(events.Tags()["scalars"]) == tags
+    steps_and_values = [(e.step, e.value) for e in events.Scalars("training/loss")]
+    assert steps_and_values == [(10, 2.5), (20, 5.0), (30, 7.5)]
 
 
 def test_what_was_written_beyond_a_checkpoint_is_taken_back(places):

@@ -17,6 +17,9 @@ from hardcorenas.errors import HardcorenasError
 
 USER_ERROR = 2
 INTERRUPTED = 130
+_CERTIFICATE_CODES = (
+    "\n\nExit codes: 0 PASS, 1 FAIL, 3 not measured cleanly; 2 a mistake of yours, 130 Ctrl-C."
+)
 
 app = App(
     name="hardcorenas",
@@ -40,7 +43,8 @@ app.command(
 app.command(
     "hardcorenas.cli.certify:certify",
     name="certify",
-    help="Time a network on your device and certify whether it keeps its budgets.",
+    help="Time a network on your device and certify whether it keeps its budgets."
+    f"{_CERTIFICATE_CODES}",
 )
 app.command(
     "hardcorenas.cli.data:data",
@@ -55,7 +59,9 @@ app.command(
 app.command(
     "hardcorenas.cli.search:search",
     name="search",
-    help="Find the best network of a one-shot model that keeps every budget.",
+    help="Find the best network of a one-shot model that keeps every budget."
+    "\n\nInterrupted, the same command goes on. Exit codes: 0 found, 1 a method without a "
+    "promise broke a budget; 2 a mistake of yours, 130 Ctrl-C.",
 )
 app.command(
     "hardcorenas.cli.finetune:finetune",
@@ -70,12 +76,14 @@ app.command(
 app.command(
     "hardcorenas.cli.whole_job:run",
     name="run",
-    help="The whole job: from images and budgets to a trained, exported, certified network.",
+    help="The whole job: from images and budgets to a trained, exported, certified network."
+    f"\n\nInterrupted, the same command goes on.{_CERTIFICATE_CODES}",
 )
 app.command(
     "hardcorenas.cli.sweep:sweep",
     name="sweep",
-    help="The whole job for several budgets: the curve of accuracy over latency.",
+    help="The whole job for several budgets: the curve of accuracy over latency."
+    f"\n\nInterrupted, the same command goes on.{_CERTIFICATE_CODES}",
 )
 app.command(
     "hardcorenas.cli.report:report",

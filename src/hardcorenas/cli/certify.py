@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from hardcorenas.artifacts import is_file
 from hardcorenas.cli.networks import chosen_architecture
 from hardcorenas.cli.progress import progress_bar
-from hardcorenas.cli.tables import print_table, text_table
+from hardcorenas.cli.tables import cell, print_sentence, print_table, text_table
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.resources import ResourceTable
 from hardcorenas.resources.budget_texts import read_budgets
@@ -19,6 +19,7 @@ from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
     from hardcorenas.deploy.certificate import Certificate, Entry
+    from hardcorenas.deploy.network_timing import Timing
 
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "UNCLEAR": 3}
 
@@ -67,34 +68,41 @@ def certify(
 
 def print_certificate(certificate: Certificate) -> None:
     """Print the budgets, what the network needs of each, and what it ran on."""
-    print(f"{certificate.verdict}  {certificate.architecture or certificate.model}\n")
-    rows = text_table(
-        "resource", "budget", "predicted", "upper bound", "median", "p95", "spread", "verdict"
-    )
+    print_sentence(f"{certificate.verdict}  {certificate.architecture or certificate.model}")
+    print()
+    rows = text_table("resource", "budget", "upper bound", "median", "verdict")
     for entry in certificate.entries:
         rows.add_row(entry.resource, *_amounts(entry), entry.verdict)
     print_table(rows)
     for entry in certificate.entries:
-        if entry.reason is not None:
-            print(f"\nnote: {entry.reason}")
-    if certificate.foreign is not None:
-        print(f"\nnote: {certificate.foreign}")
+        if entry.timing is not None:
+            print(f"\n{entry.resource}: {_details(entry, entry.timing)}")
+    notes = [*(entry.reason for entry in certificate.entries), certificate.foreign]
+    for note in filter(None, notes):
+        print()
+        print_sentence(f"note: {note}")
     if (target := certificate.target) is not None:
         versions = ", ".join(f"{name} {number}" for name, number in target["versions"].items())
-        print(
-            f"\nmeasured on {target['device']}\n"
+        print()
+        print_sentence(f"measured on {target['device']}")
+        print_sentence(
             f"with {versions}, threads: {target['threads']}, batch {target['batch_size']}, "
             f"{target['resolution']}×{target['resolution']}, {target['precision']}"
         )
 
 
 def _amounts(entry: Entry) -> list[str]:
-    unit, timing = UNITS[entry.unit], entry.timing
-    known = [entry.limit, entry.predicted, entry.bound]
-    texts = ["" if amount is None else unit.format(amount) for amount in known]
-    if timing is None:
-        return [*texts, "", "", ""]
-    return [*texts, unit.format(timing.median), unit.format(timing.p95), f"{timing.spread:.1%}"]
+    """Return limit, upper bound and what was measured, where they are known."""
+    median = None if entry.timing is None else entry.timing.median
+    known = (entry.limit, entry.bound, median)
+    return ["" if amount is None else cell(UNITS[entry.unit], amount) for amount in known]
+
+
+def _details(entry: Entry, timing: Timing) -> str:
+    """Return what a table of 80 columns has no room for."""
+    show = UNITS[entry.unit].format
+    predicted = "" if entry.predicted is None else f"predicted {show(entry.predicted)}; "
+    return f"{predicted}measured p95 {show(timing.p95)}, spread {timing.spread:.1%}"
 
 
 def _subject(network: str, table: ResourceTable) -> Architecture | Path:

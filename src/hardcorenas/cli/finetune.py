@@ -141,10 +141,12 @@ class FinetuneProgress:
         assert moment.images_per_second is not None
         left = (moment.steps - moment.step) * self._batch_size / moment.images_per_second
         facts = (
-            f"epoch {moment.epoch}/{moment.epochs}  loss {moment.loss:.2f}  "
-            f"{moment.images_per_second:,.0f} images/s  {clock(left)} left"
+            f"epoch {moment.epoch}/{moment.epochs}",
+            f"loss {moment.loss:.2f}",
+            f"{moment.images_per_second:,.0f} images/s",
+            f"{clock(left)} left",
         )
-        self._live.show(name, moment.step, moment.steps, facts)
+        self._live.show(name, moment.step, moment.steps, *facts)
 
 
 def print_finetuned(outcome: Finetuned) -> None:

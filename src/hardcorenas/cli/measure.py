@@ -11,7 +11,7 @@ from cyclopts import Group, Parameter
 from hardcorenas.cli.networks import changed_space
 from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
 from hardcorenas.cli.progress import progress_bar
-from hardcorenas.cli.tables import print_table, text_table
+from hardcorenas.cli.tables import print_sentence, print_table, text_table
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.resources.calibration import DEFAULT_CONFIDENCE, check_confidence
 from hardcorenas.resources.plan import DEFAULT_NETWORKS, DEFAULT_UNSEEN, Plan
@@ -144,11 +144,11 @@ def print_summary(table: ResourceTable) -> None:
         f"R² {judged.r_squared:.4f},\n"
         f"mean error {judged.mean_error:.1%}, worst {judged.worst_error:.1%}. "
         f"Margin at {judged.confidence:.4g} confidence: {judged.margin:.1%}.\n"
-        f"Parts timed alone add up to {judged.isolated_ratio:.0%} of whole networks; "
+        f"Parts timed alone add up to {judged.isolated_ratio:.0%} of whole networks;\n"
         f"{judged.quiet_share:.0%} of the readings were quiet."
     )
     for note in where.notes:
-        print(f"note: {note}")
+        print_sentence(f"note: {note}")
     print()
 
 

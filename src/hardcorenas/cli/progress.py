@@ -22,7 +22,7 @@ def progress_bar() -> Iterator[Report]:
     """
     bars = Progress(
         TextColumn("{task.description:<15}"),
-        BarColumn(),
+        BarColumn(bar_width=20),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),
         TextColumn("left"),

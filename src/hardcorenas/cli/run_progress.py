@@ -9,7 +9,7 @@ from hardcorenas.cli.export import print_exported
 from hardcorenas.cli.finetune import FinetuneProgress
 from hardcorenas.cli.live import LiveBar
 from hardcorenas.cli.search_progress import SearchProgress, print_tightness
-from hardcorenas.cli.tables import print_table, text_table
+from hardcorenas.cli.tables import cell, print_sentence, print_table, text_table
 from hardcorenas.cli.training_progress import TrainingProgress
 from hardcorenas.pipeline.run import training_job
 from hardcorenas.pipeline.watcher import Watcher
@@ -51,17 +51,17 @@ class RunProgress(Watcher):
         """Print the name of a step."""
         self.close()
         self._searching = None if self._problem is None else SearchProgress(self._problem)
-        print(f"{step}: {note}", flush=True)
+        print_sentence(f"{step}: {note}")
 
     def skip(self, step: str, note: str) -> None:
         """Print that a step is skipped."""
         self.close()
-        print(f"{step}: skipped, {note}", flush=True)
+        print_sentence(f"{step}: skipped, {note}")
 
     def say(self, note: str) -> None:
         """Print a remark."""
         self.close()
-        print(f"  {note}", flush=True)
+        print_sentence(f"  {note}")
 
     def progress(self, what: str, done: float, of: float) -> None:
         """Show a bar."""
@@ -105,16 +105,17 @@ def print_comparison(outcome: Outcome) -> None:
     """Print the network beside others, by cost and accuracy."""
     labels = outcome.problem.labels
     on = "test" if outcome.finetuned.test is not None else "held-out"
-    rows = text_table("network", *labels, "keeps budgets", f"right, {on} images")
+    rows = text_table("network", *labels, "fits", "right")
     found = ("found", outcome.costs, outcome.finetuned)
     others = [(c.name, c.costs, c.finetuned) for c in outcome.compared]
     for name, costs, tuned in (found, *others):
         amounts, fits = [], True
         for label, budget in zip(labels, outcome.problem.budgets, strict=True):
-            amounts.append(budget.table.display_unit.format(costs[label]))
+            amounts.append(cell(budget.table.display_unit, costs[label]))
             fits = fits and costs[label] <= budget.limit
         rows.add_row(name, *amounts, "yes" if fits else "no", f"{tuned.accuracy:.1%}")
     print_table(rows)
+    print(f"right: share of {on} images")
     random = [c.finetuned.accuracy for c in outcome.compared if c.name.startswith("random")]
     if random:
         mean = sum(random) / len(random)
@@ -127,23 +128,24 @@ def print_comparison(outcome: Outcome) -> None:
 def print_curve(texts: Sequence[str], outcomes: Sequence[Outcome]) -> None:
     """Print the curve of a sweep."""
     on = "test" if outcomes[0].finetuned.test is not None else "held-out"
-    rows = text_table("budget", "upper bound", "measured", "certificate", f"right, {on} images")
+    rows = text_table("budget", "upper bound", "measured", "certificate", "right")
     for text, outcome in zip(texts, outcomes, strict=True):
         label, budget = outcome.problem.labels[0], outcome.problem.budgets[0]
-        show = budget.table.display_unit.format
+        unit = budget.table.display_unit
         entries = [
             entry
             for certificate in outcome.certificates
             for entry in certificate.entries
             if entry.timing is not None and entry.resource == budget.name
         ]
-        measured = show(entries[0].timing.median) if entries and entries[0].timing else ""
+        measured = cell(unit, entries[0].timing.median) if entries and entries[0].timing else ""
         rows.add_row(
             text,
-            show(outcome.costs[label]),
+            cell(unit, outcome.costs[label]),
             measured,
             outcome.verdict,
             f"{outcome.finetuned.accuracy:.1%}",
         )
     print()
     print_table(rows)
+    print(f"right: share of {on} images")

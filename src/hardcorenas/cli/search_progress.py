@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING
 
 from hardcorenas.cli.live import LiveBar, clock
-from hardcorenas.cli.tables import print_table, text_table
+from hardcorenas.cli.tables import cell, print_sentence, print_table, text_table
 
 if TYPE_CHECKING:
     from hardcorenas.pipeline.search_run import Found
@@ -19,15 +20,15 @@ def print_tightness(found: Tightness) -> None:
     """Print each budget with the range of its space, and how tight they are together."""
     rows = text_table("budget", "limit", "lightest", "heaviest", "room")
     for room in found.rooms:
-        show = room.budget.table.display_unit.format
-        amounts = (show(room.budget.limit), show(room.cheapest), show(room.dearest))
-        rows.add_row(room.label, *amounts, f"{room.share:.0%}")
+        unit = room.budget.table.display_unit
+        amounts = (room.budget.limit, room.cheapest, room.dearest)
+        rows.add_row(room.label, *(cell(unit, a) for a in amounts), f"{room.share:.0%}")
     print_table(rows)
     print(f"{found.word}\n")
 
 
 class SearchProgress:
-    """A bar with the loss, the expected cost against each budget, and the gap.
+    """A bar with the loss, the expected cost as share of each budget, and the gap.
 
     Args:
         problem: Names and units of the budgets.
@@ -50,26 +51,27 @@ class SearchProgress:
         spent = time.monotonic() - self._started
         done = max(1, moment.done - self._first)
         left = clock(spent / done * (moment.of - moment.done))
-        facts = f"{self._facts(moment)}  {left} left"
         what = "search" if moment.step is not None else "networks next to it"
-        self._live.show(what, moment.done, moment.of, facts)
+        self._live.show(what, moment.done, moment.of, *self._facts(moment), f"{left} left")
 
-    def _facts(self, moment: SearchMoment) -> str:
-        step = moment.step
+    def _facts(self, moment: SearchMoment) -> list[str]:
+        step, problem = moment.step, self._problem
         if step is None:
-            return f"best loss {moment.loss:.3f}"
-        parts = [f"loss {moment.loss:.3f}"]
-        for budget, cost in zip(self._problem.additive, step.costs, strict=True):
-            show = budget.table.display_unit.format
-            parts.append(f"{show(cost)} of {show(budget.limit)}")
+            return [f"best loss {moment.loss:.3f}"]
+        facts = [f"loss {moment.loss:.3f}"]
+        for label, budget, cost in zip(
+            problem.additive_labels, problem.additive, step.costs, strict=True
+        ):
+            # Rounded down: what keeps its budget is not shown as more than 100%.
+            facts.append(f"{label} {math.floor(100 * cost / budget.limit)}%")
         if step.gap is not None:
-            parts.append(f"gap {step.gap:.3f}")
-        return "  ".join(parts)
+            facts.append(f"gap {step.gap:.3f}")
+        return facts
 
 
 def print_found(problem: Problem, found: Found) -> None:
     """Print the network and what it costs of each budget."""
-    print(f"found: {found.architecture}")
+    print_sentence(f"found: {found.architecture}")
     for label, budget in zip(problem.labels, problem.budgets, strict=True):
         show = budget.table.display_unit.format
         cost = found.costs[label]
@@ -78,7 +80,7 @@ def print_found(problem: Problem, found: Found) -> None:
     local = details["local_search"]
     if local is not None:
         print(
-            f"  loss on held-out images: {local['projected_loss']:.3f} after projection, "
+            f"  held-out loss: {local['projected_loss']:.3f} after projection, "
             f"{local['loss']:.3f} after {local['networks']} networks next to it"
         )
     print(f"  {details['effort']['images']:,} images in {clock(details['seconds'])}")

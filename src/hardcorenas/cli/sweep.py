@@ -48,6 +48,7 @@ def sweep(
     with going_on_later(), closing(RunProgress(wanted)) as progress:
         outcomes = do(wanted, texts, progress)
     print_curve(texts, outcomes)
-    print(f"\nall of it: {wanted.run_folder}")
+    print()
     leave_report(wanted.run_folder)
+    print(f"all of it: {wanted.run_folder}")
     return EXIT_CODES[worst([outcome.verdict for outcome in outcomes])]

@@ -1,11 +1,19 @@
-"""Tables of text, as commands print them."""
+"""Tables and sentences, as commands print them: whole, and for a terminal of 80 columns."""
 
 from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from hardcorenas.resources.units import Unit
 
 
 def text_table(*columns: str) -> Table:
@@ -23,3 +31,22 @@ def print_table(table: Table) -> None:
     natural = Measurement.get(console, console.options.update(max_width=1000), table).maximum
     console.width = max(console.width, natural)
     console.print(table)
+
+
+def cell(unit: Unit, amount: float) -> str:
+    """Return an amount for a table: ``0.234 ms``, but ``4,000,000`` of what the table names."""
+    text = unit.format(amount)
+    return text if unit.display else text.removesuffix(f" {unit.name}")
+
+
+def print_sentence(text: str) -> None:
+    """Print a sentence: broken between words on a terminal, else on one line, for programs."""
+    if sys.stdout.isatty():
+        text = textwrap.fill(
+            text,
+            shutil.get_terminal_size().columns,
+            subsequent_indent=" " * (len(text) - len(text.lstrip())),
+            break_long_words=False,  # paths stay whole, to be copied
+            break_on_hyphens=False,
+        )
+    print(text, flush=True)

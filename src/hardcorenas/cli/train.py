@@ -25,7 +25,7 @@ def train(
     *,
     data: Annotated[str, Parameter(group=_WHAT)] = "fashion-mnist-sample",
     folder: Annotated[Path | None, Parameter(group=_WHAT)] = None,
-    resume: Annotated[bool, Parameter(group=_WHAT, negative=())] = False,
+    resume: Annotated[bool, Parameter(group=_WHAT, negative=(), show_default=False)] = False,
     resolution: Annotated[WholeNumber | None, Parameter(group=_WHAT)] = None,
     heldout_share: Annotated[float, Parameter(group=_WHAT)] = 0.2,
     seed: Annotated[WholeNumber, Parameter(group=_WHAT)] = 0,

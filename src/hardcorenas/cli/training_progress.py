@@ -52,10 +52,12 @@ class TrainingProgress:
         left = (moment.steps - moment.step) * self.job.recipe.batch_size / moment.images_per_second
         phase = _PHASES[moment.phase]
         facts = (
-            f"epoch {moment.epoch}/{moment.epochs}  loss {moment.loss:.2f}  "
-            f"{moment.images_per_second:,.0f} images/s  {clock(left)} left"
+            f"epoch {moment.epoch}/{moment.epochs}",
+            f"loss {moment.loss:.2f}",
+            f"{moment.images_per_second:,.0f} images/s",
+            f"{clock(left)} left",
         )
-        self._live.show(phase, moment.step, moment.steps, facts)
+        self._live.show(phase, moment.step, moment.steps, *facts)
 
     def print_summary(self) -> None:
         """Say what has been made and what to do with it."""
@@ -63,7 +65,7 @@ class TrainingProgress:
             print(f"{self.job.folder}: was trained to its end before")
         if self.judged is not None:
             print(
-                f"trained in {clock(self.judged.seconds)}; on held-out images: "
+                f"trained in {clock(self.judged.seconds)}; held out: "
                 + ", ".join(f"{n} {a:.1%}" for n, a in self.judged.accuracies.items())
             )
         print(f"written: {self.job.folder / 'supernet.safetensors'}")

@@ -53,8 +53,9 @@ def run(
     with going_on_later(), closing(RunProgress(wanted)) as progress:
         outcome = do(wanted, progress)
     print_outcome(outcome)
-    print(f"\nall of it: {outcome.folder}")
+    print()
     leave_report(wanted.run_folder)
+    print(f"all of it: {outcome.folder}")
     if wanted.data == Config().data:
         print("on your own images: hardcorenas run --data FOLDER --space mobile --budget 12ms")
     return EXIT_CODES[outcome.verdict]

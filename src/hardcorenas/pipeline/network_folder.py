@@ -3,8 +3,10 @@
 search.json          budgets, network, costs, and what the search looked at
 architecture.json    the network
 architecture.timm    the network as timm writes it
+tables/              what each choice costs, for budgets on what was measured
 point.json           the relaxed point that it was projected from
-trace.jsonl          the search, step by step, with some of its points
+trace.jsonl          the search, step by step, with some of the points that steps started from
+tensorboard/         the same for TensorBoard, from the first step on
 journal.jsonl        every answer that the search was given, to go on from
 finetune/            the training of the network, and its weights
 network.*            the exported files
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hardcorenas.artifacts import Json
+    from hardcorenas.resources import ResourceTable
     from hardcorenas.search.point import RelaxedPoint
     from hardcorenas.search.result import TraceStep
 
@@ -57,6 +60,11 @@ class NetworkFolder:
     def journal(self) -> Path:
         """The answers that the search was given."""
         return self.path / "journal.jsonl"
+
+    @property
+    def tensorboard(self) -> Path:
+        """TensorBoard's folder of the search."""
+        return self.path / "tensorboard"
 
     @property
     def finetune(self) -> Path:
@@ -104,7 +112,7 @@ class NetworkFolder:
         artifacts.write_text(self.path / "point.json", text)
 
     def save_trace(self, steps: Sequence[TraceStep], points: dict[int, RelaxedPoint]) -> None:
-        """Write the steps, and the points that some of them ended at."""
+        """Write the steps, and the points that some of them started from."""
         lines = []
         for step in steps:
             line: dict[str, Any] = dataclasses.asdict(step)
@@ -113,9 +121,25 @@ class NetworkFolder:
             lines.append(json.dumps(line))
         artifacts.write_text(self.path / "trace.jsonl", "".join(f"{line}\n" for line in lines))
 
+    def save_tables(self, tables: Sequence[ResourceTable]) -> None:
+        """Write the measured tables of budgets; those that are counted can be counted again."""
+        for number, table in enumerate(tables, start=1):
+            if table.calibration is not None:
+                table.save(self.path / "tables" / f"{number}.json")
+
     def discard_search(self) -> None:
-        """Forget a search and what came of it, before another takes its place."""
-        patterns = ("search.json", "point.json", "architecture.*", "network.*", "export.json")
+        """Forget a search and what came of it, before another takes its place.
+
+        Its trace is written over, and its scalars were taken away when the other began.
+        """
+        patterns = (
+            "search.json",
+            "point.json",
+            "architecture.*",
+            "network.*",
+            "export.json",
+            "tables/*.json",
+        )
         stale = [path for p in patterns for path in self.path.glob(p)]
         for path in (*stale, *self.path.glob("certificate*.json"), self.path / "summary.json"):
             try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hardcorenas import artifacts
 from hardcorenas.deploy.certificate import worst
+from hardcorenas.versions import versions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,6 +89,7 @@ def save_summary(config: Config, outcome: Outcome) -> None:
         "found": row(outcome.costs, outcome.finetuned),
         "compared": {c.name: row(c.costs, c.finetuned) for c in outcome.compared},
         "files": [file.path.name for file in outcome.exported],
+        "versions": versions(),
     }
     text = artifacts.dump(content, kind="summary", version=SUMMARY_VERSION)
     artifacts.write_text(outcome.folder / "summary.json", text)

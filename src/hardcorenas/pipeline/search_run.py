@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from hardcorenas.errors import ArtifactError, InvalidArchitectureError
 from hardcorenas.pipeline.effort import Effort, SearchSettings
 from hardcorenas.pipeline.locking import only_one
 from hardcorenas.pipeline.network_folder import NetworkFolder
+from hardcorenas.pipeline.search_log import SearchLog
 from hardcorenas.pipeline.searching import (
     Question,
     Report,
@@ -32,6 +33,7 @@ from hardcorenas.train.processes import (
     require_processes,
     run_together,
 )
+from hardcorenas.versions import versions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from hardcorenas.search.point import RelaxedPoint
     from hardcorenas.search.result import SearchResult
 
-_SNAPSHOTS = 50
+_SNAPSHOTS = 50  # points that are kept of a search, at most
 
 
 @dataclass(frozen=True)
@@ -160,25 +162,31 @@ def _search(processes: Processes, job: SearchJob, report: Report | None = None) 
     )
     known = Question(journal.objective(answers.objective), journal.score(answers.score))
     points: dict[int, RelaxedPoint] = {}
-    every = max(1, effort.steps // _SNAPSHOTS)
+    every = max(1, -(-effort.steps // _SNAPSHOTS))
+    log = SearchLog(folder.tensorboard, problem) if processes.is_first else None
     started = time.monotonic()
-    with StopSignals() as signals:
+    with closing(log) if log is not None else nullcontext(), StopSignals() as signals:
 
         def tell(moment: SearchMoment) -> None:
-            if moment.step is not None and moment.point is not None:
-                index = moment.step.index
-                if index % every == 0 or index == effort.steps - 3:
-                    points[index] = moment.point
+            step, point = moment.step, moment.point
+            is_kept = step is not None and step.index % every == 0
+            if step is not None and point is not None and is_kept:
+                points[step.index] = point
+            if log is not None:
+                log.write(moment, with_point=is_kept)
             if report is not None:
                 report(moment)
             signals.stop_if_asked(processes, moment.done)
 
         result, local = search(problem, known, job.settings, effort, tell)
+        if log is not None:
+            log.write_end(result)
     if processes.is_first:
         folder.discard_search()
         if result.point is not None:
             folder.save_point(result.point)
         folder.save_trace(result.trace, points)
+        folder.save_tables([budget.table for budget in problem.budgets])
         if result.fits:  # a network that does not fit is never handed on
             folder.save_architecture(result.architecture)
         folder.save_search(
@@ -187,6 +195,7 @@ def _search(processes: Processes, job: SearchJob, report: Report | None = None) 
                 **_outcome(problem, result, local),
                 "effort": {**dataclasses.asdict(effort), "images": effort.images},
                 "seconds": time.monotonic() - started,
+                "versions": versions(),
             }
         )
     processes.wait()  # all look at what the first has written

@@ -48,7 +48,7 @@ class SearchMoment:
         done: Steps with gradients and networks scored so far.
         of: Of how many.
         step: The last step, where there was one.
-        point: Where it ended.
+        point: Where it started: what its value and costs are of.
         loss: Of the step's batch, or of the best network so far.
     """
 

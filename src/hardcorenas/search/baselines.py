@@ -107,7 +107,7 @@ def search_penalty(
         num_evaluations: One for each step and one at the network.
         weight: The penalty's λ.
         learning_rate: Of Adam.
-        callback: Sees every step and the point it was made at; ends the search by returning True.
+        callback: Sees every step and the point it started from; ends the search by returning True.
     """
     if num_evaluations < 1:
         raise InvalidArgumentError(f"num_evaluations: expected at least 1, got {num_evaluations}")
@@ -135,7 +135,7 @@ def search_penalty(
             logits[k] = logits[k] - learning_rate * mean / spread
         point = _softmax_point(problem, logits)
         trace.append(_penalty_step(problem, index, answer.value, before))
-        if callback is not None and callback(trace[-1], point):
+        if callback is not None and callback(trace[-1], before):
             status = Status.STOPPED
             break
     found = project(problem, point, "argmax")

@@ -107,7 +107,7 @@ def search_bcsfw(
         block_rule: Which block to move at each step.
         step_rule: Step sizes; γ_t = 4 / (t + 4) if not given.
         momentum: Share of the past in the averaged gradient.
-        callback: Sees every step and the point after it; ends the search by returning True.
+        callback: Sees every step and the point it started from; ends the search by returning True.
     """
     if num_evaluations < 2:
         raise InvalidArgumentError(f"num_evaluations: expected at least 2, got {num_evaluations}")
@@ -126,7 +126,7 @@ def search_bcsfw(
 
     def record(step: Step[RelaxedPoint]) -> bool | None:
         trace.append(_trace_step(problem, step, feasible.block))
-        return callback(trace[-1], step.next_point) if callback is not None else None
+        return callback(trace[-1], step.point) if callback is not None else None
 
     outcome = frank_wolfe(
         evaluate,

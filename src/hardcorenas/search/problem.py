@@ -70,7 +70,9 @@ class Problem:
     Attributes:
         space: The space.
         budgets: All budgets.
+        labels: Their names, no two alike.
         additive: Those whose resource adds up: linear in α and in β.
+        additive_labels: Their names.
         lightest: A network that fits: the cheapest one, or with several budgets one they all allow.
         positions: Stage and place in it of each block.
         shape: Blocks × choices.
@@ -95,6 +97,11 @@ class Problem:
         allowed = allowed_choices(space, self.budgets)
         self.lightest = feasibility.require_network(space, self.budgets)
         self.additive = [b for b in self.budgets if isinstance(b.table, AdditiveTable)]
+        self.additive_labels = [
+            label
+            for label, budget in zip(self.labels, self.budgets, strict=True)
+            if isinstance(budget.table, AdditiveTable)
+        ]
         self._lay_out(allowed)
 
     def _lay_out(self, allowed: list[list[list[int]]]) -> None:

@@ -13,6 +13,8 @@ from hardcorenas.errors import ArtifactError
 if TYPE_CHECKING:
     from pathlib import Path
 
+FLUSH_SECONDS = 2  # so that TensorBoard shows what goes on now
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -62,7 +64,9 @@ class TrainingLog:
         kept = [line for line in lines if _is_before(line, resumed_at, judged_again)]
         artifacts.write_text(path, "".join(f"{line}\n" for line in kept))
         self._path = path
-        self._scalars = SummaryWriter(str(tensorboard), purge_step=resumed_at + 1)
+        self._scalars = SummaryWriter(
+            str(tensorboard), purge_step=resumed_at + 1, flush_secs=FLUSH_SECONDS
+        )
 
     def write(self, moment: Moment) -> None:
         """Write one moment down."""
@@ -71,9 +75,11 @@ class TrainingLog:
                 file.write(json.dumps(dataclasses.asdict(moment)) + "\n")
         except OSError as error:
             raise ArtifactError(f"{self._path}: cannot be written ({error.strerror})") from error
+        # One curve for all phases, whose steps are counted on; and for all runs, in one chart.
         for name in ("loss", "learning_rate", "images_per_second"):
-            if getattr(moment, name) is not None:
-                self._scalar(f"{moment.phase}/{name}", getattr(moment, name), moment.step)
+            value = getattr(moment, name)
+            if value is not None:
+                self._scalar(f"training/{name.replace('_', ' ')}", value, moment.step)
         for name, value in moment.accuracies.items():
             self._scalar(f"accuracy/{name}", value, moment.step)
 

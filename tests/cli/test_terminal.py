@@ -1,0 +1,180 @@
+"""What commands print fits into 80 columns, with long names, large amounts and without colour."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+import hardcorenas as hc
+from hardcorenas.cli import live, tables
+from hardcorenas.cli.certify import print_certificate
+from hardcorenas.cli.live import LiveBar, fitted
+from hardcorenas.cli.run_progress import print_comparison, print_curve
+from hardcorenas.cli.search_progress import print_found, print_tightness
+from hardcorenas.deploy.certificate import Certificate, Entry
+from hardcorenas.deploy.network_timing import Timing
+from hardcorenas.pipeline.outcome import Compared
+from hardcorenas.resources import AdditiveTable, Budget, Provenance
+from hardcorenas.resources.units import UNITS
+from hardcorenas.search.problem import Problem
+from hardcorenas.search.tightness import tightness
+from hardcorenas.train.finetune import Finetuned
+
+PHONE = "latency (phone)"
+SPACE = hc.SearchSpace.preset("mobile")
+MS = 1_234_567_000  # 1,234.567 ms, as long as an amount is on a slow device
+
+
+def slow_table():
+    """A table of up to seconds, under a long name."""
+    macs = hc.count(SPACE, "macs")
+    times = MS // macs.dearest_cost + 1
+    costs = tuple(tuple(tuple(times * c for c in row) for row in rows) for rows in macs.costs)
+    return AdditiveTable(SPACE, PHONE, "ns", times * macs.base, costs, Provenance("counted", 224))
+
+
+@pytest.fixture(scope="module")
+def problem():
+    counted = [Budget(hc.count(SPACE, "macs"), "500M"), Budget(hc.count(SPACE, "params"), "8.9M")]
+    return Problem(SPACE, [Budget(slow_table(), "1200ms"), *counted])
+
+
+@pytest.fixture(scope="module")
+def outcome(problem):
+    """As much of a run's outcome as its tables show."""
+    tuned = Finetuned(SPACE.lightest, 0.912, 1.0, 3600.0)
+    costs = problem.costs(SPACE.heaviest)
+    others = tuple(Compared(name, costs, tuned) for name in ("lightest", "heaviest", "random 10"))
+    return SimpleNamespace(
+        problem=problem,
+        finetuned=tuned,
+        costs=costs,
+        compared=others,
+        certificates=[certificate()],
+        verdict="UNCLEAR",
+    )
+
+
+def certificate():
+    timing = Timing(MS, 2 * MS, 0.107, 122, 12_980, 1.0, MS, 1.3)
+    entries = (
+        Entry(PHONE, "ns", MS, MS, MS, timing, "UNCLEAR", "the yardstick was 29.4% faster"),
+        Entry("macs", "MACs", 300_000_000, 1, 520_947_808, None, "FAIL"),
+        Entry("params", "parameters", 8_949_984, 1, 8_949_984, None, "PASS"),
+        Entry("memory", "bytes", 6_000_000, 1, 5_880_000, None, "PASS"),
+    )
+    return Certificate(entries, str(SPACE.lightest), {}, None, None, None, "")
+
+
+def print_all(problem, outcome):
+    print_tightness(tightness(problem))
+    print_certificate(certificate())
+    print_comparison(outcome)
+    print_curve(["latency=1234.567ms", "40%"], [outcome, outcome])
+    local = {"projected_loss": 12.345, "loss": 12.3, "networks": 40}
+    details = {"local_search": local, "effort": {"images": 1_234_567}, "seconds": 36_000.0}
+    costs = problem.costs(SPACE.lightest)
+    print_found(problem, SimpleNamespace(architecture="e3k3", costs=costs, details=details))
+
+
+def test_tables_of_long_names_and_amounts(problem, outcome, capsys, monkeypatch):
+    """The architecture, which is a sentence, is wrapped only on a terminal."""
+    monkeypatch.setenv("COLUMNS", "80")
+    print_all(problem, outcome)
+    lines = [line for line in capsys.readouterr().out.splitlines() if " | " not in line]
+    assert len(lines) > 30
+    assert [line for line in lines if len(line) > 80] == []
+    text = "\n".join(lines)
+    assert "…" not in text
+    for amount in ("1,234.567 ms", "520,947,808", "8,949,984", "6,000,000 B", "UNCLEAR", "10.7%"):
+        assert amount in text
+    assert f"{PHONE}: predicted 1,234.567 ms; measured p95 2,469.134 ms, spread 10.7%" in lines
+
+
+def test_a_certificate_without_an_architecture(capsys):
+    timing = Timing(200_000, 250_000, 0.01, 100, 100, 1.0, 200_000, 1.0)
+    entry = Entry("latency", "ns", 300_000, None, None, timing, "PASS")
+    print_certificate(replace(certificate(), entries=(entry,), architecture=None))
+    out = capsys.readouterr().out
+    assert re.search(r"^latency +0\.300 ms +0\.200 ms +PASS$", out, re.MULTILINE)
+    assert "\nlatency: measured p95 0.250 ms, spread 1.0%\n" in out
+
+
+def test_what_is_counted_needs_no_unit_in_a_table():
+    cells = [tables.cell(UNITS[name], 4_000_000) for name in ("ns", "MACs", "parameters", "bytes")]
+    assert cells == ["4.000 ms", "4,000,000", "4,000,000", "4,000,000 B"]
+
+
+def test_sentences_are_wrapped_on_a_terminal_only(capsys, monkeypatch):
+    long = "note: " + "as the yardstick says " * 8
+    tables.print_sentence(long)
+    assert capsys.readouterr().out == f"{long}\n"
+    monkeypatch.setattr("sys.stdout", terminal := io.StringIO())
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    tables.print_sentence(long)
+    lines = terminal.getvalue().splitlines()
+    assert max(map(len, lines)) <= 60
+    assert " ".join(lines) == long.strip()
+
+
+FACTS = ("epoch 100/250", "loss 1.01", "12,345 images/s", "1:02:03 left")
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 100, 200])
+@pytest.mark.parametrize("what", ["search", "fine-tuning random-10"])
+def test_a_bar_keeps_to_its_line(what, width):
+    bar, text = fitted(what, FACTS, width)
+    assert cell_len(f"{what} {'━' * bar} 100 %{text}") <= max(width, 34)
+    assert 5 <= bar <= 20
+    if text:  # how long it takes is the last thing to go
+        assert text.endswith("  1:02:03 left")
+    if width == 200:
+        assert (bar, text) == (20, "".join(f"  {fact}" for fact in FACTS))
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_a_bar_is_drawn_on_one_line(monkeypatch, colour):
+    """As a terminal of 80 columns gets it; what is done can be told without colour too."""
+    screen = io.StringIO()
+    drawn = {"file": screen, "width": 80, "force_terminal": True, "no_color": not colour}
+    console = Console(**drawn, highlight=False, color_system="standard", _environ={})
+    monkeypatch.setattr(live, "Console", lambda **_: console)
+    bar = LiveBar()
+    for done in (25, 75):
+        bar.show("fine-tuning random-10", done, 100, *FACTS)
+        bar._bars.refresh()
+    bar.close()
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    lines = [line for line in re.split(r"[\r\n]+", plain) if "%" in line]
+    assert any("  25 %  epoch 100/250" in line for line in lines)
+    assert max(map(cell_len, lines)) <= 80
+    if not colour:
+        quarter, most = (next(x for x in lines if f" {n} %" in x).count("━") for n in (25, 75))
+        assert quarter < most
+
+
+@pytest.mark.parametrize("kind", ["dumb", "xterm"])
+def test_a_dumb_terminal_gets_lines(monkeypatch, kind):
+    """It cannot take a bar back, so it is told a fact a minute, as a file is."""
+    leader, follower = pty.openpty()
+    monkeypatch.setenv("TERM", kind)
+    monkeypatch.setattr(live, "_LINE_EVERY", -1.0)
+    with os.fdopen(follower, "w") as screen:
+        monkeypatch.setattr("sys.stderr", screen)
+        bar = LiveBar()
+        bar.show("search", 1, 2, "loss 0.5")
+        bar.close()
+    said = os.read(leader, 10_000).decode()
+    os.close(leader)
+    assert ("\x1b" in said) is (kind == "xterm")
+    if kind == "dumb":
+        assert said.splitlines() == ["search  loss 0.5"]
