@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo examples test docs lint format bench stress experiments clean
+.PHONY: setup demo examples test docs commands pictures lint format bench stress experiments clean
 
 setup: .venv/.installed
 
@@ -30,7 +30,16 @@ test: lint
 
 # The reference of all names, from their docstrings: site/api/index.html
 docs: setup
-	$(BIN)/pdoc --docformat google --output-directory site/api hardcorenas
+	$(BIN)/python docs/api.py site/api
+
+# Every command that README and docs show, and the pictures of reports in them; an hour, on a
+# machine that has nothing else to do. The second needs Chromium.
+commands: setup
+	$(BIN)/python docs/run_commands.py
+
+pictures: demo
+	$(BIN)/hardcorenas sweep examples/demo.toml --budgets 40%,55%,70%
+	$(BIN)/python docs/report_pictures.py runs/demo
 
 lint: setup
 	$(BIN)/ruff format --check .

@@ -1,10 +1,8 @@
 """Makes the pictures of reports that README and docs show, from a real run, in a real browser.
 
-    make demo
-    hardcorenas sweep examples/demo.toml --budgets 40%,55%,70%
-    python docs/report_pictures.py runs/demo
+``make pictures`` makes the run, too. Needs Chromium (Debian's package ``chromium``).
 
-Needs Chromium (Debian's package ``chromium``).
+Run: python docs/report_pictures.py runs/demo
 """
 
 from __future__ import annotations
