@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from hardcorenas.artifacts import Json
     from hardcorenas.report.reading import NetworkFiles, RunFiles
 
-_PROMISED = "by its table; nothing was measured here"
+_PROMISED = "by its table; nothing has been measured"
+_BROKEN = "over its budget, by its table: this method does not promise to keep one"
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Card:
     Attributes:
         title: Its budgets.
         run: The run it is of.
-        verdict: PASS, FAIL, UNCLEAR, or "not certified".
+        verdict: PASS, FAIL, UNCLEAR, or where nobody has judged "not certified", "over budget".
         lines: One for each budget.
         facts: What was examined, on what, when.
         accuracy: How good the network is, in words; empty before it is trained.
@@ -85,13 +86,15 @@ def _cards(run: RunFiles, network: NetworkFiles) -> list[Card]:
                 used=limit.cost / limit.amount,
                 bound=None,
                 facts=(),
-                reason=_PROMISED,
+                reason=_BROKEN if limit.cost > limit.amount else _PROMISED,
                 verdict="",
             )
             for limit in network.limits
             if limit.cost is not None
         )
-        return [Card(network.title, run.name, "not certified", lines, (), accuracy)]
+        fits = all(line.used <= 1 for line in lines)
+        verdict = "not certified" if fits else "over budget"
+        return [Card(network.title, run.name, verdict, lines, (), accuracy)]
     return [
         Card(
             title=network.title,
@@ -109,14 +112,15 @@ def _line(entry: Json) -> Line:
     show, limit = UNITS[entry["unit"]].format, entry["limit"]
     timing = entry["timing"]
     amount = timing["median"] if timing else entry["bound"]
-    facts = [("budget", show(limit))]
-    facts += [
-        (name, show(entry[key]))
-        for name, key in (("predicted", "predicted"), ("upper bound", "bound"))
-        if timing and entry[key] is not None
-    ]
+    facts = []
     if timing:
-        facts += [
+        facts = [
+            ("budget", show(limit)),
+            *(
+                (name, show(entry[key]))
+                for name, key in (("predicted", "predicted"), ("upper bound", "bound"))
+                if entry[key] is not None
+            ),
             ("measured, median", show(timing["median"])),
             ("95 of 100 runs below", show(timing["p95"])),
             ("spread of a run", f"{timing['spread']:.1%}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from hardcorenas.report.figures.prediction import predicted_against_measured
 from hardcorenas.report.figures.probabilities import heat_maps
 from hardcorenas.report.figures.progress import search_steps, training
 from hardcorenas.report.figures.time_spent import in_words, time_spent
-from hardcorenas.report.reading import NetworkFiles, RunFiles, read_run
+from hardcorenas.report.reading import NetworkFiles, RunFiles, read_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     import plotly.graph_objects as go
 
+    from hardcorenas.report.reading import Limit
     from hardcorenas.resources import ResourceTable
 
 
@@ -39,7 +41,7 @@ def write_report(folders: Sequence[str | Path], path: str | Path) -> None:
         folders: Folders of runs, or of single networks of runs; shown side by side.
         path: The HTML file.
     """
-    artifacts.write_text(path, render([read_run(folder) for folder in folders]))
+    artifacts.write_text(path, render(read_runs(folders)))
 
 
 def render(runs: Sequence[RunFiles]) -> str:
@@ -47,6 +49,22 @@ def render(runs: Sequence[RunFiles]) -> str:
     if not runs:
         raise InvalidArgumentError("runs: expected one or more folders, got none")
     figures = _Figures()
+    shown = [_RunView.of(run, figures, several=len(runs) > 1) for run in runs]
+    return _template().render(
+        title=", ".join(run.name for run in runs),
+        runs=shown,
+        networks=[network for run in shown for network in run.networks],
+        curves=[(curve, figures.add("curve", curve.plot)) for curve in curves(runs)],
+        curve_notes=[note for run in runs for n in run.networks if (note := _not_on_curve(n))],
+        figures=figures.as_script(),
+        plotly=Markup(get_plotlyjs()),  # a library's own code
+        style=_own("page.css"),
+        script=_own("page.js"),
+    )
+
+
+@cache
+def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("hardcorenas.report"),
         autoescape=True,
@@ -54,17 +72,7 @@ def render(runs: Sequence[RunFiles]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shown = [_RunView.of(run, figures, several=len(runs) > 1) for run in runs]
-    return environment.get_template("page.html").render(
-        title=", ".join(run.name for run in runs),
-        runs=shown,
-        networks=[network for run in shown for network in run.networks],
-        curves=[(curve, figures.add("curve", curve.plot)) for curve in curves(runs)],
-        figures=figures.as_script(),
-        plotly=Markup(get_plotlyjs()),  # a library's own code
-        style=_own("page.css"),
-        script=_own("page.js"),
-    )
+    return environment.get_template("page.html")
 
 
 class _Figures:
@@ -112,6 +120,7 @@ class _NetworkView:
     search_words: str
     maps: str | None
     map_names: tuple[str, ...]
+    has_probabilities: bool
     training: str | None
 
     @classmethod
@@ -121,7 +130,7 @@ class _NetworkView:
         priced = [limit for limit in network.limits if limit.table is not None]
         drawn = []
         if architecture is not None:
-            drawn = [adding_up(architecture, x, network.measured(x.resource)) for x in priced]
+            drawn = [adding_up(architecture, limit, _median(network, limit)) for limit in priced]
         return cls(
             title=network.title,
             run=run.name,
@@ -135,6 +144,7 @@ class _NetworkView:
             search_words=_search_words(network),
             maps=figures.add("probabilities", maps.plot, frames=maps.frames) if maps else None,
             map_names=maps.names if maps else (),
+            has_probabilities=network.method not in ("random", "evolution"),
             training=figures.add("finetuning", training(network.training)),
         )
 
@@ -146,6 +156,7 @@ class _RunView:
     name: str
     several: bool
     subtitle: str
+    described: bool
     cards: list[Card]
     tables: list[_TableView]
     networks: list[_NetworkView]
@@ -161,6 +172,7 @@ class _RunView:
             name=run.name,
             several=several,
             subtitle=_subtitle(run),
+            described=run.description is not None,
             cards=cards(run),
             tables=[_table_view(run, table, figures) for table in run.tables],
             networks=[_NetworkView.of(run, network, figures) for network in run.networks],
@@ -190,6 +202,24 @@ def _table_view(run: RunFiles, table: ResourceTable, figures: _Figures) -> _Tabl
     )
 
 
+def _not_on_curve(network: NetworkFiles) -> str:
+    """Return what the curve lacks of a network, if anything."""
+    if network.finetuned is None:
+        return f"{network.title}: it has not been trained by itself yet." if network.summary else ""
+    if not network.limits:
+        return f"{network.title}: what it costs is not known; there is no search.json."
+    if network.summary is None:
+        return (
+            f"{network.title}: there is nothing to compare it with; hardcorenas run trains others "
+            f"alike where compare.random is set."
+        )
+    return ""
+
+
+def _median(network: NetworkFiles, limit: Limit) -> int | None:
+    return next((entry["timing"]["median"] for entry in network.timed(limit)), None)
+
+
 def _subtitle(run: RunFiles) -> str:
     described = run.description or {}
     space, data = described.get("space", {}), described.get("data", {})
@@ -207,7 +237,8 @@ def _search_words(network: NetworkFiles) -> str:
     if not found:
         return ""
     effort = found.get("effort", {})
-    words = f"{network.method}: {len(network.steps):,} steps"
+    steps = len(network.steps) or effort.get("steps") or effort.get("networks") or 0
+    words = f"{network.method}: {steps:,} steps"
     if effort.get("images"):
         words += f", {effort['images']:,} images through networks"
     words += f", {in_words(found['seconds'])}." if "seconds" in found else "."

@@ -6,6 +6,7 @@ an error that names the file.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hardcorenas import artifacts
 from hardcorenas.errors import ArtifactError, HardcorenasError
+from hardcorenas.report import checking
 from hardcorenas.resources import ResourceTable
 from hardcorenas.resources.count import count
 from hardcorenas.resources.units import UNITS
@@ -26,16 +28,17 @@ if TYPE_CHECKING:
     from hardcorenas.artifacts import Json
     from hardcorenas.resources.units import Unit
 
-# Versions of the files that this page understands.
-_VERSIONS = {
-    "run": 1,
-    "search": 1,
-    "point": 1,
-    "finetuned": 1,
-    "certificate": 1,
-    "summary": 1,
-    "export": 1,
+# The kinds of files that this page understands, all in their first version.
+_SHAPES = {
+    "run": checking.RUN,
+    "search": checking.SEARCH,
+    "point": checking.POINT,
+    "finetuned": checking.FINETUNED,
+    "certificate": checking.CERTIFICATE,
+    "summary": checking.SUMMARY,
+    "export": checking.EXPORT,
 }
+_VERSION = 1
 
 _TIGHTENED = re.compile(r"-tightened-([0-9]+)$")
 
@@ -154,15 +157,17 @@ class NetworkFiles:
         costs = {limit.label: limit.cost for limit in self.limits if limit.cost is not None}
         return trained("found", str(self.architecture), costs, self.finetuned)
 
-    def measured(self, resource: str) -> int | None:
-        """Return the median that a certificate measured, in the smallest unit, if there is one."""
-        timings = [
-            entry["timing"]
+    def timed(self, limit: Limit) -> list[Json]:
+        """Return what certificates say of a budget that was timed on its own device."""
+        return [
+            entry
             for certificate in self.certificates
             for entry in certificate["entries"]
-            if entry["resource"] == resource
+            if entry["resource"] == limit.resource
+            and entry["timing"]
+            and certificate["target"]
+            and certificate["target"]["device"] == limit.device
         ]
-        return next((timing["median"] for timing in timings if timing), None)
 
 
 @dataclass(frozen=True)
@@ -170,6 +175,7 @@ class RunFiles:
     """What there is of one run.
 
     Attributes:
+        name: What to call it.
         folder: Where it is.
         description: Space, data, recipe, seed.
         table: The latency table that was measured for it.
@@ -177,16 +183,12 @@ class RunFiles:
         networks: What was searched for on it, by budget.
     """
 
+    name: str
     folder: Path
     description: Json | None
     table: ResourceTable | None
     training: tuple[Json, ...]
     networks: tuple[NetworkFiles, ...]
-
-    @property
-    def name(self) -> str:
-        """What to call the run."""
-        return self.folder.resolve().name
 
     @cached_property
     def tables(self) -> tuple[ResourceTable, ...]:
@@ -225,6 +227,19 @@ def read_run(folder: str | Path) -> RunFiles:
     return found
 
 
+def read_runs(folders: Sequence[str | Path]) -> list[RunFiles]:
+    """Read several runs; those whose folders have the same name are called by more of the path."""
+    runs = [read_run(folder) for folder in folders]
+    paths = [run.folder.resolve().parts for run in runs]
+    named = []
+    for run, path in zip(runs, paths, strict=True):
+        length = 1
+        while length < len(path) and sum(p[-length:] == path[-length:] for p in paths) > 1:
+            length += 1
+        named.append(dataclasses.replace(run, name="/".join(path[-length:])))
+    return named
+
+
 def trained(name: str, architecture: str, costs: dict[str, int], result: Json) -> Trained:
     """Return a trained network from what its file says; test pictures count before others."""
     test = result.get("test")
@@ -243,10 +258,11 @@ def _read(folder: Path, networks: Sequence[Path]) -> RunFiles:
     table = ResourceTable.load(path) if path.exists() else None
     read = [_network(network, table) for network in networks]
     return RunFiles(
+        name=folder.resolve().name,
         folder=folder,
         description=_document(folder / "run.json", "run"),
         table=table,
-        training=_lines(folder / "training.jsonl"),
+        training=_lines(folder / "training.jsonl", checking.MOMENT),
         networks=tuple(sorted(read, key=_order)),
     )
 
@@ -261,19 +277,24 @@ def _network(folder: Path, table: ResourceTable | None) -> NetworkFiles:
     search = _document(folder / "search.json", "search") or {}
     summary = _document(folder / "summary.json", "summary")
     tables = [ResourceTable.load(path) for path in sorted((folder / "tables").glob("*.json"))]
+    steps = _lines(folder / "trace.jsonl", checking.STEP)
+    point = _document(folder / "point.json", "point")
+    if architecture is not None:
+        points = [step["point"] for step in steps if "point" in step]
+        _check_points([*points, *([point] if point else [])], architecture.space, folder)
     try:
         return NetworkFiles(
             folder=folder,
             architecture=architecture,
             search=search,
             limits=_limits(search, architecture, [*tables, *([table] if table else [])]),
-            steps=_lines(folder / "trace.jsonl"),
-            point=_document(folder / "point.json", "point"),
-            training=_lines(folder / "finetune" / "training.jsonl"),
+            steps=steps,
+            point=point,
+            training=_lines(folder / "finetune" / "training.jsonl", checking.MOMENT),
             finetuned=_document(folder / "finetune" / "finetuned.json", "finetuned"),
             certificates=tuple(
                 document
-                for path in sorted(folder.glob("certificate*.json"))
+                for path in sorted(folder.glob("certificate*.json"), key=_length_first)
                 if (document := _document(path, "certificate")) is not None
             ),
             exported=_document(folder / "export.json", "export"),
@@ -281,10 +302,15 @@ def _network(folder: Path, table: ResourceTable | None) -> NetworkFiles:
             rivals=_rivals(summary),
             rival_seconds=_rival_seconds(folder / "compare"),
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(
             f"{folder}: its files are not what a search and its steps write ({error!r})"
         ) from None
+
+
+def _length_first(path: Path) -> tuple[int, str]:
+    """Put certificate.json before certificate-2.json, and that before certificate-10.json."""
+    return len(path.name), path.name
 
 
 def _limits(
@@ -330,8 +356,27 @@ def _table_of(
     return None
 
 
+def _check_points(points: Sequence[Json], space: SearchSpace, folder: Path) -> None:
+    """Check that points have a row for each block and each stage, wide enough."""
+    choices = [len(stage.choices) for stage in space.stages for _ in range(stage.max_depth)]
+    depths = [len(stage.depths) for stage in space.stages]
+    for point in points:
+        checking.check(point, checking.POINT, str(folder), "point")
+        for name, widths in (("alpha", choices), ("beta", depths)):
+            rows = point[name]
+            if len(rows) != len(widths) or any(
+                len(row) < width for row, width in zip(rows, widths, strict=True)
+            ):
+                raise ArtifactError(
+                    f"{folder}: a point's {name} has other rows than space {space.name!r} has "
+                    f"blocks and stages; are its files of one search?"
+                )
+
+
 def _rivals(summary: Json | None) -> tuple[Trained, ...]:
     compared: Json = {} if summary is None else summary["compared"]
+    for name, row in compared.items():
+        checking.check(row, checking.RIVAL, "summary.json", f"compared.{name}")
     return tuple(
         trained(name, row["architecture"], row["costs"], row) for name, row in compared.items()
     )
@@ -345,12 +390,14 @@ def _rival_seconds(folder: Path) -> float:
 def _document(path: Path, kind: str) -> Json | None:
     if not path.exists():
         return None
-    return artifacts.parse(
-        artifacts.read_text(path), kind=kind, version=_VERSIONS[kind], source=str(path)
+    document = artifacts.parse(
+        artifacts.read_text(path), kind=kind, version=_VERSION, source=str(path)
     )
+    checking.check(document, _SHAPES[kind], str(path))
+    return document
 
 
-def _lines(path: Path) -> tuple[Json, ...]:
+def _lines(path: Path, shape: checking.Shape) -> tuple[Json, ...]:
     """Return a file of JSON lines; the last may be half written by a run that goes on."""
     if not path.exists():
         return ()
@@ -363,7 +410,6 @@ def _lines(path: Path) -> tuple[Json, ...]:
             if number == len(lines):
                 break
             raise ArtifactError(f"{path}: line {number} is not JSON; is it torn?") from None
-        if not isinstance(document, dict):
-            raise ArtifactError(f"{path}: line {number} is not a record; is it torn?")
+        checking.check(document, shape, f"{path}: line {number}")
         found.append(document)
     return tuple(found)

@@ -101,7 +101,8 @@ class Recipe:
 
 
 PAPER = Recipe()
-"""The paper's numbers; what it leaves open: batch size, decay of the averaged weights."""
+"""The paper's numbers, but for the batch size (it names 200 and 16, on eight GPUs) and the decay of
+the averaged weights, which it leaves open."""
 
 SMALL = Recipe(
     heaviest_epochs=8,

@@ -35,12 +35,13 @@ def adding_up(
         for block, cost in enumerate(costs, start=1):
             choice = architecture.stages[stage - 1][block - 1]
             rows.append(_Row(f"{stage}.{block}  {choice}", cost))
-    if isinstance(table, AdditiveTable):
+    adds_up = isinstance(table, AdditiveTable)
+    if adds_up:
         start = 0
         for number, row in enumerate(rows):
             rows[number] = _Row(row.name, row.amount, start)
             start += row.amount
-    name = "upper bound" if table.calibration is not None else "in all"
+    name = "upper bound" if table.calibration is not None else "in all" if adds_up else "peak"
     rows.append(_Row(f"<b>{name}</b>", table.cost(architecture), colour=style.GREEN))
     if measured is not None:
         rows.append(_Row("<b>measured</b>", measured, colour=style.ORANGE))
@@ -78,16 +79,8 @@ def _plot(rows: list[_Row], limit: Limit) -> go.Figure:
         },
         yaxis={"autorange": "reversed", "showgrid": False},
     )
-    # Amounts stand in a column of their own: beside bars they would cross the budget's line.
-    for row in rows:
-        plot.add_annotation(
-            x=1,
-            xref="paper",
-            xanchor="left",
-            y=row.name,
-            text=unit.format(row.amount).removesuffix(f" {unit.name}"),
-            showarrow=False,
-        )
+    amounts = [style.amount_text(row.amount, unit) for row in rows]
+    style.write_beside(plot, [row.name for row in rows], amounts)
     plot.add_vline(x=budget, line={"dash": "dot", "color": style.RED, "width": 2})
     plot.add_annotation(
         x=budget,
@@ -95,9 +88,8 @@ def _plot(rows: list[_Row], limit: Limit) -> go.Figure:
         y=1,
         yref="paper",
         yanchor="bottom",
-        text=f"budget {unit.format(limit.amount)}",
+        text=f"budget {style.amount_text(limit.amount, unit)}",
         font={"color": style.RED},
         showarrow=False,
     )
-    plot.update_layout(margin_r=76)
     return plot

@@ -56,7 +56,7 @@ class _Point:
     cost: float
     trained: Trained
     notes: tuple[str, ...] = ()
-    beside: str = ""  # what else it had to keep, or how else it was searched for: another curve
+    beside: str = ""  # what else it had to keep, how else it was searched for: another curve
 
 
 def curves(runs: Sequence[RunFiles]) -> list[Curve]:
@@ -80,12 +80,10 @@ def _points(run: RunFiles, network: NetworkFiles, limit: Limit) -> Iterable[_Poi
     if network.found is not None and limit.cost is not None:
         kind = _METHODS.get(network.method, network.method)
         notes = [f"budget {limit.unit.format(limit.amount)}"]
-        for certificate in network.certificates:
-            for entry in certificate["entries"]:
-                if entry["resource"] == limit.resource and entry["timing"]:
-                    measured = limit.unit.format(entry["timing"]["median"])
-                    notes.append(f"measured {measured}: {entry['verdict']}")
-        others = [f"{other.label} limited too" for other in network.limits if other != limit]
+        for entry in network.timed(limit):
+            measured = limit.unit.format(entry["timing"]["median"])
+            notes.append(f"measured {measured}: {entry['verdict']}")
+        others = [f"+ {other.label}" for other in network.limits if other != limit]
         settings = [word for word in network.unusual if word != network.method]
         beside = ", ".join([*others, *settings])
         yield _Point(kind, run.name, limit.cost, network.found, tuple(notes), beside)
@@ -119,7 +117,7 @@ def _plot(
         *traces,
         height=400 + 20 * max(0, len(traces) - 3),  # a long legend takes lines of its own
         hovermode="closest",
-        xaxis={"title": style.axis_title(f"{label} by the table", unit), "rangemode": "tozero"},
+        xaxis={"title": style.axis_title(label, unit), "rangemode": "tozero"},
         yaxis={
             "title": f"right, {which}",
             "tickformat": ".1%",
@@ -135,7 +133,7 @@ def _plot(
         yref="paper",
         yanchor="bottom",
         xanchor="right",
-        text="budgets" if len(limits) > 1 else f"budget {unit.format(limits[0])}",
+        text="budgets" if len(limits) > 1 else f"budget {style.amount_text(limits[0], unit)}",
         font={"color": style.RED},
         showarrow=False,
     )

@@ -79,11 +79,9 @@ def predicted_against_measured(
 def _certified(table: ResourceTable, networks: Sequence[NetworkFiles]) -> go.Scatter | None:
     unit, x, y, words = table.display_unit, [], [], []
     for network in networks:
-        if not any(limit.table == table for limit in network.limits):
-            continue
-        for certificate in network.certificates:
-            for entry in certificate["entries"]:
-                if entry["resource"] == table.resource and entry["timing"] and entry["predicted"]:
+        for limit in network.limits:
+            for entry in network.timed(limit) if limit.table == table else []:
+                if entry["predicted"]:
                     x.append(style.scaled(entry["predicted"], unit))
                     y.append(style.scaled(entry["timing"]["median"], unit))
                     words.append(f"{style.plain(network.title)}<br>{entry['verdict']}")

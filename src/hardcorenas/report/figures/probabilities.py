@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hardcorenas.space import SearchSpace
 
 _ROW = 21  # pixels
+_BETWEEN = 120  # pixels for names of choices, which stand on end where there is little room
 Rows = list[list[float]]
 
 
@@ -47,12 +48,13 @@ def heat_maps(network: NetworkFiles) -> HeatMaps | None:
     blocks = [f"{s}.{b + 1}" for s, b in _blocks(space)]
     stages = [f"stage {number}" for number in range(1, len(space.stages) + 1)]
     heights = [len(blocks), len(stages) + 1]
+    height = 60 + _BETWEEN + _ROW * sum(heights)
     plot = make_subplots(
         rows=2,
         cols=1,
         row_heights=heights,
-        vertical_spacing=0.16,
-        subplot_titles=["choices of each block (row: stage.block)", "depth of each stage"],
+        vertical_spacing=_BETWEEN / height,
+        subplot_titles=["choices, by stage.block", "depths"],
     )
     for row, (labels, values, columns) in enumerate(
         ((blocks, frames[0][0], _choices(space)), (stages, frames[0][1], _depths(space))), start=1
@@ -79,7 +81,7 @@ def heat_maps(network: NetworkFiles) -> HeatMaps | None:
         stage.depths.index(d) for stage, d in zip(space.stages, architecture.depths, strict=True)
     ]
     plot.add_trace(_marks([_depths(space)[d] for d in depths], stages), 2, 1)
-    style.dress_rows(plot, 190 + _ROW * sum(heights), showlegend=False)
+    style.dress_rows(plot, height, showlegend=False)
     plot.update_yaxes(autorange="reversed", showgrid=False, type="category")
     plot.update_xaxes(showgrid=False, type="category", dtick=1)
     return HeatMaps(plot, tuple(name for name, _ in points), frames)

@@ -24,28 +24,45 @@ def search_steps(network: NetworkFiles) -> go.Figure | None:
     steps = network.steps
     if not steps:
         return None
-    has_gap = any(step.get("gap") is not None for step in steps)
-    titles = ["loss on a batch of held-out images", "expected cost, share of the budget"]
-    titles += ["Frank-Wolfe gap"] * has_gap
-    plot = make_subplots(
-        rows=len(titles), cols=1, shared_xaxes=True, vertical_spacing=0.09, subplot_titles=titles
-    )
     index = [step["index"] for step in steps]
     losses = [step["value"] for step in steps]
-    plot.add_trace(_line(index, losses, "loss", style.BLUE).update(opacity=0.45), 1, 1)
-    plot.add_trace(_line(index, _running_mean(losses), "running mean", style.BLUE), 1, 1)
+    rows = [
+        (
+            "loss on a batch of held-out images",
+            [
+                _line(index, losses, "loss", style.BLUE).update(opacity=0.45),
+                _line(index, _running_mean(losses), "running mean", style.BLUE),
+            ],
+        )
+    ]
     # Budgets on a peak, such as memory, are kept choice by choice and have no expected cost.
+    expected, lowest = [], 1.0
     for number, limit in enumerate(_expected(network.limits, steps)):
         shares = [step["costs"][number] / limit.amount for step in steps]
-        colour = style.COLOURS[(number + 1) % len(style.COLOURS)]
-        plot.add_trace(_line(index, shares, style.plain(limit.label), colour, ".2%"), 2, 1)
-    plot.add_hline(y=1, row=2, col=1, line={"dash": "dot", "color": style.RED})
-    if has_gap:
-        plot.add_trace(_line(index, [s.get("gap") for s in steps], "gap", style.VIOLET), 3, 1)
-    style.dress_rows(plot, 40 + 200 * len(titles), showlegend=len(network.limits) > 1)
-    plot.update_yaxes(tickformat=".0%", row=2, col=1)
-    what = "step" if has_gap or network.point is not None else "network"
-    plot.update_xaxes(title=what, row=len(titles), col=1)
+        colour = (style.ORANGE, style.GREEN, style.GREY)[number % 3]
+        expected.append(_line(index, shares, style.plain(limit.label), colour, ".2%"))
+        lowest = min(lowest, *shares)
+    if expected:
+        rows.append(("expected cost, share of the budget", expected))
+    gaps = [step.get("gap") for step in steps]
+    if any(gap is not None for gap in gaps):
+        rows.append(("Frank-Wolfe gap", [_line(index, gaps, "gap", style.VIOLET)]))
+    plot = make_subplots(
+        rows=len(rows),
+        cols=1,
+        shared_xaxes=True,
+        vertical_spacing=0.09,
+        subplot_titles=[title for title, _ in rows],
+    )
+    for row, (_, lines) in enumerate(rows, start=1):
+        for line in lines:
+            plot.add_trace(line, row, 1)
+    if expected:
+        plot.add_hline(y=1, row=2, col=1, line={"dash": "dot", "color": style.RED})
+        plot.update_yaxes(tickformat=style.share_format([lowest, 1.0]), row=2, col=1)
+    style.dress_rows(plot, 60 + 200 * len(rows), showlegend=True)
+    what = "step" if network.point is not None else "network"
+    plot.update_xaxes(title=what, row=len(rows), col=1)
     return plot
 
 
@@ -86,7 +103,7 @@ def training(moments: Sequence[Json]) -> go.Figure | None:
     if judged:
         shares = [share for moment in judged for share in moment["accuracies"].values()]
         spread = style.share_range(shares)
-        plot.update_yaxes(tickformat=".0%", range=spread, row=len(rows), col=1)
+        plot.update_yaxes(tickformat=style.share_format(spread), range=spread, row=len(rows), col=1)
     plot.update_xaxes(title="step", row=len(rows), col=1)
     return plot
 
@@ -113,7 +130,9 @@ def _accuracies(moments: Sequence[Json]) -> list[go.Scatter]:
                 _NAMES.get(name, style.BLUE),
                 ".1%",
             )
-            line.update(mode="lines+markers", legendgroup=name, showlegend=name not in lines)
+            line.update(
+                mode="lines+markers", legendgroup=style.plain(name), showlegend=name not in lines
+            )
             lines.setdefault(name, []).append(line)
     return [line for group in lines.values() for line in group]
 
@@ -134,5 +153,5 @@ def _line(
         mode="lines",
         line={"color": colour, "width": 1.6},
         name=name,
-        hovertemplate=f"{name} %{{y:{form}}} at %{{x}}<extra></extra>",
+        hovertemplate=f"%{{fullData.name}} %{{y:{form}}} at %{{x}}<extra></extra>",
     )

@@ -67,8 +67,11 @@ def dress_rows(plot: go.Figure, height: int, **layout: Any) -> None:
 
 
 def plain(text: object) -> str:
-    """Return a text that plotly shows as it is: names of folders are not markup."""
-    return html.escape(str(text))
+    """Return a text that plotly shows as it is: names of folders are not markup.
+
+    Plotly knows these three entities; quotes it would show as they are written.
+    """
+    return html.escape(str(text), quote=False)
 
 
 def stacked(architecture: str) -> str:
@@ -90,7 +93,33 @@ def share_range(shares: Sequence[float]) -> list[float]:
     return [max(0.0, min(shares) - air), min(1.0 + air / 4, max(shares) + air)]
 
 
+def amount_text(amount: float, unit: Unit) -> str:
+    """Return an amount as plots write it: ``0.234 ms``, but ``4,000,000`` of what axes name."""
+    return unit.format(amount).removesuffix(f" {unit.name}")
+
+
 def axis_title(what: str, unit: Unit) -> str:
-    """Return an axis title such as ``latency, ms``; a resource that names its unit needs none."""
-    name = unit.display or unit.name
-    return what if name.lower() in what.lower() else f"{what}, {name}"
+    """Return an axis title such as ``latency, ms``; counts, such as ``params``, need no unit."""
+    return plain(f"{what}, {unit.display}" if unit.display else what)
+
+
+def share_format(shares: Sequence[float]) -> str:
+    """Return how to write the shares of an axis, so that no two of its ticks read alike."""
+    return ".0%" if max(shares) - min(shares) > 0.06 else ".1%"
+
+
+def write_beside(plot: go.Figure, names: Sequence[str], amounts: Sequence[str]) -> None:
+    """Write amounts in a column beside horizontal bars, whole on any screen.
+
+    At the ends of bars they would cross lines, and be cut off where there is little room.
+
+    Args:
+        plot: Bars whose places on the y axis are the names.
+        names: Of the bars.
+        amounts: What to write beside each.
+    """
+    for name, amount in zip(names, amounts, strict=True):
+        plot.add_annotation(
+            x=1, xref="paper", xanchor="left", y=name, text=plain(amount), showarrow=False
+        )
+    plot.update_layout(margin_r=20 + 8 * max(map(len, amounts)))

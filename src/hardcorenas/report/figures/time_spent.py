@@ -22,22 +22,24 @@ def time_spent(steps: Sequence[tuple[str, float]]) -> go.Figure | None:
         return None
     longest = max(seconds for _, seconds in steps)
     divisor, unit = (3600, "hours") if longest > 3 * 3600 else (60, "minutes")
-    return style.figure(
+    names = [style.plain(name) for name, _ in steps]
+    amounts = [in_words(seconds) for _, seconds in steps]
+    plot = style.figure(
         go.Bar(
             orientation="h",
-            y=[style.plain(name) for name, _ in steps],
+            y=names,
             x=[seconds / divisor for _, seconds in steps],
             marker={"color": style.BLUE},
-            text=[in_words(seconds) for _, seconds in steps],
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate="%{y}: %{text}<extra></extra>",
+            customdata=amounts,
+            hovertemplate="%{y}: %{customdata}<extra></extra>",
         ),
-        height=70 + 30 * len(steps),
+        height=110 + 28 * len(steps),
         showlegend=False,
-        xaxis={"title": unit, "range": [0, 1.2 * longest / divisor]},
+        xaxis={"title": unit},
         yaxis={"autorange": "reversed", "showgrid": False},
     )
+    style.write_beside(plot, names, amounts)
+    return plot
 
 
 def in_words(seconds: float) -> str:

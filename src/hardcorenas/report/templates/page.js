@@ -36,8 +36,15 @@
     });
   }
 
+  // A plot that was hidden has not heard of a new width of the window.
+  function fit() {
+    places.filter((place) => place.dataset.drawn && isShown(place)).forEach((place) => Plotly.Plots.resize(place));
+  }
+
   const isShown = (place) => place.offsetParent !== null;
   const places = [...document.querySelectorAll(".plot")];
+  // Room is kept from the start, so that nothing jumps; and plotly, redrawn, forgets the height.
+  for (const place of places) place.style.height = `${plots[place.dataset.plot].layout.height}px`;
   const waiting = () => places.filter((place) => !place.dataset.drawn && isShown(place));
 
   const watcher = new IntersectionObserver(
@@ -80,9 +87,15 @@
     for (const part of document.querySelectorAll("[data-network]")) {
       part.hidden = part.dataset.network !== event.target.value;
     }
+    fit();
     later(drawRest);
   });
-  document.querySelectorAll("details").forEach((part) => part.addEventListener("toggle", () => later(drawRest)));
+  for (const part of document.querySelectorAll("details")) {
+    part.addEventListener("toggle", () => {
+      fit();
+      later(drawRest);
+    });
+  }
 
   // The slider over the steps of a search.
   for (const slider of document.querySelectorAll(".slider")) {
