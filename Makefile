@@ -57,6 +57,7 @@ bench: setup
 	$(BIN)/python benchmarks/latency_settings.py
 	$(BIN)/python benchmarks/one_shot.py
 	$(BIN)/python benchmarks/input_speed.py
+	$(BIN)/python benchmarks/report.py
 
 # 100,000 random problems through the whole solver; about 20 minutes on two cores.
 stress: setup

@@ -81,7 +81,7 @@ def make_run(folder: Path) -> int:
             "seconds": 1.0,
         }
     )
-    content = {"space": space.to_dict(), "seed": 0}
+    content = {"space": space.to_dict(), "data": {"name": "made up", "classes": []}, "seed": 0}
     artifacts.write_text(folder / "run.json", artifacts.dump(content, kind="run", version=1))
     return len(points)
 

@@ -8,6 +8,7 @@ Run: python docs/report_pictures.py runs/demo
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -60,8 +61,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="folder of a run; of a sweep for all pictures")
     run: Path = parser.parse_args().run
+    sweep = run / "sweep.json"
+    rows = json.loads(sweep.read_text(encoding="utf-8"))["rows"] if sweep.exists() else []
+    swept = {run / row["folder"] for row in rows}
     networks = sorted(path.parent for path in run.glob("networks/*/summary.json"))
-    compared = [path for path in networks if (path / "compare").is_dir()]
+    compared = [path for path in networks if (path / "compare").is_dir() and path not in swept]
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if not compared or program is None:
         parser.error(f"expected Chromium, and a run with a comparison in {run}, as make demo makes")
@@ -71,7 +75,7 @@ def main() -> None:
         write_report([compared[0]], page_file)
         for shot in ONE_NETWORK:
             take(browser, page_file, shot)
-        if len(networks) > 1:
+        if swept:
             write_report([run], page_file)
             for shot in SWEEP:
                 take(browser, page_file, shot)
