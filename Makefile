@@ -32,11 +32,11 @@ test: lint
 docs: setup
 	$(BIN)/python docs/api.py site/api
 
-# Every command that README and docs show, and the pictures of reports in them; an hour, on a
-# machine that has nothing else to do. The second needs Chromium.
+# Every command that README and docs show: an hour, on a machine that has nothing else to do.
 commands: setup
 	$(BIN)/python docs/run_commands.py
 
+# The pictures of reports in README and docs; needs Chromium, and twenty minutes.
 pictures: demo
 	$(BIN)/hardcorenas sweep examples/demo.toml --budgets 40%,55%,70%
 	$(BIN)/python docs/report_pictures.py runs/demo
@@ -72,11 +72,11 @@ experiments: setup
 	$(BIN)/python experiments/one_shot_dealing.py
 	$(BIN)/python experiments/latency_formula.py
 	$(BIN)/python experiments/latency_steps.py
-	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-onnxruntime.json
-	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-torch.json
+	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-onnxruntime.json --seconds 15
+	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-torch.json --seconds 20
 	$(BIN)/python experiments/latency_bundle.py --table docs/results/mobile-onnxruntime.json
-	$(BIN)/python experiments/hard_searches.py --run runs/demo
-	$(BIN)/python experiments/found_against_random.py
+	$(BIN)/python experiments/hard_searches.py --run runs/demo --budgets 4 --seeds 1
+	$(BIN)/python experiments/found_against_random.py --seeds 2 --networks 6 --table docs/results/gray28-onnxruntime.json
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site

@@ -66,7 +66,8 @@ def main() -> None:
     swept = {run / row["folder"] for row in rows}
     networks = sorted(path.parent for path in run.glob("networks/*/summary.json"))
     compared = [path for path in networks if (path / "compare").is_dir() and path not in swept]
-    program = shutil.which("chromium") or shutil.which("google-chrome")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = next(filter(None, map(shutil.which, names)), None)
     if not compared or program is None:
         parser.error(f"expected Chromium, and a run with a comparison in {run}, as make demo makes")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:

@@ -109,7 +109,7 @@ def test_a_certificate_without_an_architecture(capsys):
 
 
 def test_what_is_counted_needs_no_unit_in_a_table():
-    cells = [tables.cell(UNITS[name], 4_000_000) for name in ("ns", "MACs", "parameters", "bytes")]
+    cells = [UNITS[name].short(4_000_000) for name in ("ns", "MACs", "parameters", "bytes")]
     assert cells == ["4.000 ms", "4,000,000", "4,000,000", "4,000,000 B"]
 
 

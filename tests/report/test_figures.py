@@ -86,7 +86,9 @@ class TestCurve:
         run = read_run(whole)
         (network,) = run.networks
         (curve,) = curves([run])
-        assert (curve.label, curve.device) == ("latency", LAPTOP)
+        assert curve.label == "latency"
+        assert curve.where == f"{LAPTOP}, onnxruntime, 1 thread, batch 1"
+        assert [row[-1] for row in curve.rows if row[0] == "found"] == [str(network.architecture)]
         drawn = series(curve.plot)
         assert set(drawn) == {"found", "random networks", "lightest", "heaviest"}
         limit = network.limits[0]
@@ -122,7 +124,7 @@ class TestCurve:
 
     def test_two_devices_are_two_plots(self, whole, elsewhere):
         found = curves([read_run(whole), read_run(elsewhere)])
-        assert [curve.device for curve in found] == [LAPTOP, PHONE]
+        assert [curve.where.split(", onnx")[0] for curve in found] == [LAPTOP, PHONE]
         assert "found, demo" in series(found[0].plot)
         assert "found, phone" in series(found[1].plot)
 

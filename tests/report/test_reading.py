@@ -10,8 +10,9 @@ import pytest
 
 import hardcorenas as hc
 from hardcorenas.errors import ArtifactError
+from hardcorenas.report.figures.curve import curves
 from hardcorenas.report.page import render
-from hardcorenas.report.reading import read_run
+from hardcorenas.report.reading import read_run, read_runs
 from hardcorenas.resources import PeakTable, ResourceTable
 from report import made_runs
 from report.made_runs import LAPTOP, PHONE
@@ -286,3 +287,76 @@ def test_a_file_with_other_fields_than_ours_is_an_error_that_names_its_place(cop
     with pytest.raises(ArtifactError) as caught:
         render([read_run(copied)])
     assert str(path.parent) in str(caught.value)
+
+
+class TestSeveralAttempts:
+    """A network missed its budget; another was searched for under a tighter one."""
+
+    @pytest.fixture
+    def run(self, tmp_path):
+        made = made_runs.make_run(tmp_path / "demo")
+        (asked,) = made.budgets("latency=55%")
+        first = made.add(asked, verdict="FAIL", random=None, folder="latency-1us")
+        tight = made.add("latency=50%", verdict=None, folder="latency-1us-tightened-1")
+        network = made_runs.architecture_of(tight)
+        made_runs.certificate_of(network, [asked]).save(tight / "certificate.json")
+        assert first != tight
+        return made.path
+
+    def test_what_counts_is_what_was_asked_for(self, run):
+        last, given_up = read_run(run).networks
+        assert last.folder.name.endswith("-tightened-1")
+        assert (last.is_last, given_up.is_last) == (True, False)
+        assert last.limits[0].amount == given_up.limits[0].amount
+        assert last.limits[0].searched < last.limits[0].amount
+        assert last.title == f"{last.limits[0]} (tightened 1)"
+
+    def test_what_was_given_up_is_no_point_of_the_curve(self, run):
+        (curve,) = curves([read_run(run)])
+        assert [row[0] for row in curve.rows if row[0].startswith("found")] == [
+            "found, tightened 1"
+        ]
+        (line,) = curve.plot.layout.shapes
+        assert line.x0 == read_run(run).networks[0].limits[0].amount / 1e6
+
+    def test_the_page_shows_one_verdict_and_folds_the_other_away(self, run):
+        page = render(read_runs([run]))
+        assert "earlier attempts, which missed their budget: 1" in page
+        assert page.index('class="card pass"') < page.index("earlier attempts, which")
+        assert page.index("earlier attempts, which") < page.index('class="card fail"')
+
+
+def test_two_settings_of_one_device_have_measurements_of_their_own(tmp_path):
+    made = made_runs.make_run(tmp_path / "demo")
+    more = dataclasses.replace(made.table.provenance, threads=2)
+    other = dataclasses.replace(made_runs.latency_table(picoseconds=300), provenance=more)
+    budgets = [*made.budgets("latency=60%"), made_runs.Budget(other, "70%")]
+    folder = made.add(*budgets, verdict=None, keeps_tables=True)
+    network = made_runs.architecture_of(folder)
+    for number, budget in enumerate(budgets):
+        made_runs.certificate_of(network, [budget]).save(folder / f"certificate-{number}.json")
+    (read,) = read_run(made.path).networks
+    for limit in read.limits:
+        (entry,) = read.timed(limit)
+        assert entry["timing"]["median"] == round(0.9 * limit.amount)
+    assert len({curve.where for curve in curves([read_run(made.path)])}) == 2
+
+
+def test_a_certificate_made_by_hand_counts(copied, network):
+    (network / "certificate.json").rename(network / "network.certificate.json")
+    (read,) = read_run(copied).networks
+    assert [certificate["verdict"] for certificate in read.certificates] == ["PASS"]
+
+
+def test_a_network_is_found_from_inside_its_folder(copied, network, monkeypatch):
+    monkeypatch.chdir(network)
+    run = read_run(".")
+    assert (run.name, len(run.networks)) == (copied.name, 1)
+    assert run.table is not None
+
+
+def test_networks_of_one_run_are_one_run_and_none_is_shown_twice(swept):
+    folders = sorted((swept / "networks").iterdir())[:2]
+    (run,) = read_runs([*folders, folders[0]])
+    assert run.name == swept.name
+    assert {network.folder for network in run.networks} == {path.resolve() for path in folders}

@@ -17,9 +17,7 @@ from hardcorenas.errors import HardcorenasError
 
 USER_ERROR = 2
 INTERRUPTED = 130
-_CERTIFICATE_CODES = (
-    "\n\nExit codes: 0 PASS, 1 FAIL, 3 not measured cleanly; 2 a mistake of yours, 130 Ctrl-C."
-)
+_CERTIFICATE_CODES = "\n\nExit codes: 0 PASS, 1 FAIL, 3 UNCLEAR; 2 a mistake of yours, 130 Ctrl-C."
 
 app = App(
     name="hardcorenas",

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from hardcorenas.artifacts import is_file
 from hardcorenas.cli.networks import chosen_architecture
 from hardcorenas.cli.progress import progress_bar
-from hardcorenas.cli.tables import cell, print_sentence, print_table, text_table
+from hardcorenas.cli.tables import print_sentence, print_table, text_table
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.resources import ResourceTable
 from hardcorenas.resources.budget_texts import read_budgets
@@ -95,7 +95,7 @@ def _amounts(entry: Entry) -> list[str]:
     """Return limit, upper bound and what was measured, where they are known."""
     median = None if entry.timing is None else entry.timing.median
     known = (entry.limit, entry.bound, median)
-    return ["" if amount is None else cell(UNITS[entry.unit], amount) for amount in known]
+    return ["" if amount is None else UNITS[entry.unit].short(amount) for amount in known]
 
 
 def _details(entry: Entry, timing: Timing) -> str:

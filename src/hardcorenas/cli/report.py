@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from hardcorenas.errors import HardcorenasError, InvalidArgumentError
+from hardcorenas.errors import InvalidArgumentError
 
 NAME = "report.html"
 
@@ -51,7 +51,7 @@ def leave_report(folder: Path) -> None:
     path = folder / NAME
     try:
         write_report([folder], path)
-    except HardcorenasError as error:
-        print(f"no report: {error}", file=sys.stderr)
+    except Exception as error:  # the job is done; whatever is wrong with a page must not undo it
+        print(f"no report: {error or type(error).__name__}", file=sys.stderr)
         return
     print(f"report: {path}")

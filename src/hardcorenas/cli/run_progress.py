@@ -9,7 +9,7 @@ from hardcorenas.cli.export import print_exported
 from hardcorenas.cli.finetune import FinetuneProgress
 from hardcorenas.cli.live import LiveBar
 from hardcorenas.cli.search_progress import SearchProgress, print_tightness
-from hardcorenas.cli.tables import cell, print_sentence, print_table, text_table
+from hardcorenas.cli.tables import print_sentence, print_table, text_table
 from hardcorenas.cli.training_progress import TrainingProgress
 from hardcorenas.pipeline.run import training_job
 from hardcorenas.pipeline.watcher import Watcher
@@ -111,7 +111,7 @@ def print_comparison(outcome: Outcome) -> None:
     for name, costs, tuned in (found, *others):
         amounts, fits = [], True
         for label, budget in zip(labels, outcome.problem.budgets, strict=True):
-            amounts.append(cell(budget.table.display_unit, costs[label]))
+            amounts.append(budget.table.display_unit.short(costs[label]))
             fits = fits and costs[label] <= budget.limit
         rows.add_row(name, *amounts, "yes" if fits else "no", f"{tuned.accuracy:.1%}")
     print_table(rows)
@@ -138,10 +138,10 @@ def print_curve(texts: Sequence[str], outcomes: Sequence[Outcome]) -> None:
             for entry in certificate.entries
             if entry.timing is not None and entry.resource == budget.name
         ]
-        measured = cell(unit, entries[0].timing.median) if entries and entries[0].timing else ""
+        measured = unit.short(entries[0].timing.median) if entries and entries[0].timing else ""
         rows.add_row(
             text,
-            cell(unit, outcome.costs[label]),
+            unit.short(outcome.costs[label]),
             measured,
             outcome.verdict,
             f"{outcome.finetuned.accuracy:.1%}",

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from hardcorenas.cli.live import LiveBar, clock
-from hardcorenas.cli.tables import cell, print_sentence, print_table, text_table
+from hardcorenas.cli.tables import print_sentence, print_table, text_table
 
 if TYPE_CHECKING:
     from hardcorenas.pipeline.search_run import Found
@@ -22,7 +22,7 @@ def print_tightness(found: Tightness) -> None:
     for room in found.rooms:
         unit = room.budget.table.display_unit
         amounts = (room.budget.limit, room.cheapest, room.dearest)
-        rows.add_row(room.label, *(cell(unit, a) for a in amounts), f"{room.share:.0%}")
+        rows.add_row(room.label, *(unit.short(a) for a in amounts), f"{room.share:.0%}")
     print_table(rows)
     print(f"{found.word}\n")
 

@@ -5,15 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
-
-if TYPE_CHECKING:
-    from hardcorenas.resources.units import Unit
 
 
 def text_table(*columns: str) -> Table:
@@ -31,12 +27,6 @@ def print_table(table: Table) -> None:
     natural = Measurement.get(console, console.options.update(max_width=1000), table).maximum
     console.width = max(console.width, natural)
     console.print(table)
-
-
-def cell(unit: Unit, amount: float) -> str:
-    """Return an amount for a table: ``0.234 ms``, but ``4,000,000`` of what the table names."""
-    text = unit.format(amount)
-    return text if unit.display else text.removesuffix(f" {unit.name}")
 
 
 def print_sentence(text: str) -> None:

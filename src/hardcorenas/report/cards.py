@@ -52,7 +52,9 @@ class Card:
         verdict: PASS, FAIL, UNCLEAR, or where nobody has judged "not certified", "over budget".
         lines: One for each budget.
         facts: What was examined, on what, when.
-        accuracy: How good the network is, in words; empty before it is trained.
+        accuracy: Share of images that the network gets right; empty before it is trained.
+        on: Which images.
+        is_last: Whether no further network was searched for because this one missed its budget.
     """
 
     title: str
@@ -61,11 +63,13 @@ class Card:
     lines: tuple[Line, ...]
     facts: tuple[tuple[str, str], ...]
     accuracy: str
+    on: str
+    is_last: bool
 
     @property
     def kind(self) -> str:
         """The verdict as a name of style."""
-        return self.verdict.split()[-1].lower()
+        return self.verdict.lower().replace(" ", "-")
 
 
 def cards(run: RunFiles) -> list[Card]:
@@ -75,7 +79,13 @@ def cards(run: RunFiles) -> list[Card]:
 
 def _cards(run: RunFiles, network: NetworkFiles) -> list[Card]:
     found = network.found
-    accuracy = f"{found.accuracy:.1%} of {found.on} images right" if found else ""
+    known: dict[str, Any] = {
+        "title": network.title,
+        "run": run.name,
+        "accuracy": f"{found.accuracy:.1%}" if found else "",
+        "on": f"of {found.on} images right" if found else "",
+        "is_last": network.is_last,
+    }
     if not network.certificates:
         lines = tuple(
             Line(
@@ -94,21 +104,19 @@ def _cards(run: RunFiles, network: NetworkFiles) -> list[Card]:
         )
         fits = all(line.used <= 1 for line in lines)
         verdict = "not certified" if fits else "over budget"
-        return [Card(network.title, run.name, verdict, lines, (), accuracy)]
+        return [Card(verdict=verdict, lines=lines, facts=(), **known)]
     return [
         Card(
-            title=network.title,
-            run=run.name,
             verdict=certificate["verdict"],
-            lines=tuple(_line(entry) for entry in certificate["entries"]),
+            lines=tuple(_line(entry, certificate["foreign"]) for entry in certificate["entries"]),
             facts=tuple(_examined(certificate)),
-            accuracy=accuracy,
+            **known,
         )
         for certificate in network.certificates
     ]
 
 
-def _line(entry: Json) -> Line:
+def _line(entry: Json, foreign: str | None) -> Line:
     show, limit = UNITS[entry["unit"]].format, entry["limit"]
     timing = entry["timing"]
     amount = timing["median"] if timing else entry["bound"]
@@ -122,9 +130,11 @@ def _line(entry: Json) -> Line:
                 if entry[key] is not None
             ),
             ("measured, median", show(timing["median"])),
-            ("95 of 100 runs below", show(timing["p95"])),
-            ("spread of a run", f"{timing['spread']:.1%}"),
-            ("runs at the table's pace", f"{timing['runs']:,} of {timing['all_runs']:,}"),
+            ("95 of 100 of these runs below", show(timing["p95"])),
+            ("spread of one run", f"{timing['spread']:.1%}"),
+            # Of a table of another machine, what counts are this one's quiet moments.
+            ("quiet runs" if foreign else "runs at the table's pace", _of_all(timing)),
+            ("median of all runs", show(timing["all_median"])),
         ]
     how = "measured" if timing else "counted"
     return Line(
@@ -138,6 +148,10 @@ def _line(entry: Json) -> Line:
         reason=entry["reason"] or "",
         verdict=entry["verdict"],
     )
+
+
+def _of_all(timing: Json) -> str:
+    return f"{timing['runs']:,} of {timing['all_runs']:,}"
 
 
 def _examined(certificate: Json) -> list[tuple[str, str]]:

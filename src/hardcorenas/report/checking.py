@@ -16,6 +16,7 @@ Shape = dict[str, Any]
 _NUMBER = (int, float)
 _SOME_NUMBER = (int, float, None)
 _SOME_TEXT = (str, None)
+ABOVE_0 = "a whole number above 0"
 
 MOMENT: Shape = {
     "phase": str,
@@ -36,6 +37,10 @@ SEARCH: Shape = {
     },
     "limits": dict,
     "costs": dict,
+    "effort": dict,
+    "seconds": _NUMBER,
+    "projection": (None, {"method": str, "architecture": str}),
+    "local_search": (None, {"networks": int, "projected_loss": _NUMBER, "loss": _NUMBER}),
 }
 SUMMARY: Shape = {"config": dict, "compared": dict}
 RIVAL: Shape = {
@@ -50,7 +55,7 @@ CERTIFICATE: Shape = {
         {
             "resource": str,
             "unit": tuple(UNITS),
-            "limit": int,
+            "limit": ABOVE_0,
             "predicted": _SOME_NUMBER,
             "bound": _SOME_NUMBER,
             "verdict": ("PASS", "FAIL", "UNCLEAR"),
@@ -63,6 +68,7 @@ CERTIFICATE: Shape = {
                     "spread": _NUMBER,
                     "runs": int,
                     "all_runs": int,
+                    "all_median": _NUMBER,
                 },
             ),
         }
@@ -108,6 +114,8 @@ def check(document: object, shape: Any, source: str, field: str = "") -> None:
 def _is(value: object, shape: Any) -> bool:
     if isinstance(shape, tuple):
         return any(_is(value, inner) for inner in shape)
+    if shape == ABOVE_0:
+        return isinstance(value, int) and value > 0
     if isinstance(shape, type):
         return isinstance(value, shape) and (shape is bool or not isinstance(value, bool))
     return bool(value == shape)

@@ -22,7 +22,7 @@ def configuration(run: RunFiles) -> list[tuple[str, Facts]]:
         described = {k: v for k, v in run.description.items() if k not in ("space", "split")}
         tables.append(("one-shot model", list(_flat(described))))
         tables.append(("space", list(_flat(run.description.get("space", {})))))
-    tables += [(f"table: {table.resource}", _table(table)) for table in run.tables]
+    tables += [(name, _table(table)) for name, table in named_tables(run)]
     for network in run.networks:
         tables.append((network.title, _network(network)))
     return [(title, facts) for title, facts in tables if facts]
@@ -31,8 +31,8 @@ def configuration(run: RunFiles) -> list[tuple[str, Facts]]:
 def times(run: RunFiles) -> list[tuple[str, float]]:
     """Return what each step of a run took, in seconds, as far as it was written down."""
     found = [
-        (f"table: {table.resource}", table.provenance.seconds)
-        for table in run.tables
+        (name, table.provenance.seconds)
+        for name, table in named_tables(run)
         if table.provenance.seconds is not None
     ]
     if run.training:
@@ -42,6 +42,13 @@ def times(run: RunFiles) -> list[tuple[str, float]]:
         suffix = f" {number}" if several else ""
         found += [(f"{name}{suffix}", seconds) for name, seconds in _network_times(network)]
     return found
+
+
+def named_tables(run: RunFiles) -> list[tuple[str, ResourceTable]]:
+    """Return the measured tables of a run, each under a name of its own."""
+    if len(run.tables) == 1:
+        return [("table", run.tables[0])]
+    return [(f"table {number}", table) for number, table in enumerate(run.tables, start=1)]
 
 
 def _network_times(network: NetworkFiles) -> Iterator[tuple[str, float]]:

@@ -22,7 +22,7 @@ from hardcorenas.report.figures.prediction import predicted_against_measured
 from hardcorenas.report.figures.probabilities import heat_maps
 from hardcorenas.report.figures.progress import search_steps, training
 from hardcorenas.report.figures.time_spent import in_words, time_spent
-from hardcorenas.report.reading import NetworkFiles, RunFiles, read_runs
+from hardcorenas.report.reading import NetworkFiles, RunFiles, read_runs, setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 
     from hardcorenas.report.reading import Limit
     from hardcorenas.resources import ResourceTable
+
+_METHODS = {
+    "bcsfw": "Frank-Wolfe inside the budgets (BCSFW)",
+    "random": "random search",
+    "evolution": "evolution",
+    "penalty": "soft penalty",
+}
 
 
 def write_report(folders: Sequence[str | Path], path: str | Path) -> None:
@@ -54,8 +61,9 @@ def render(runs: Sequence[RunFiles]) -> str:
         title=", ".join(run.name for run in runs),
         runs=shown,
         networks=[network for run in shown for network in run.networks],
+        is_sweep=sum(network.is_last for run in runs for network in run.networks) > 1,
         curves=[(curve, figures.add("curve", curve.plot)) for curve in curves(runs)],
-        curve_notes=[note for run in runs for n in run.networks if (note := _not_on_curve(n))],
+        curve_notes=_curve_notes(runs),
         figures=figures.as_script(),
         plotly=Markup(get_plotlyjs()),  # a library's own code
         style=_own("page.css"),
@@ -68,6 +76,7 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("hardcorenas.report"),
         autoescape=True,
+        extensions=["jinja2.ext.do"],
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -159,6 +168,7 @@ class _RunView:
     described: bool
     cards: list[Card]
     tables: list[_TableView]
+    is_timed: bool
     networks: list[_NetworkView]
     training: str | None
     time: str | None
@@ -175,6 +185,7 @@ class _RunView:
             described=run.description is not None,
             cards=cards(run),
             tables=[_table_view(run, table, figures) for table in run.tables],
+            is_timed=any(limit.unit.name == "ns" for n in run.networks for limit in n.limits),
             networks=[_NetworkView.of(run, network, figures) for network in run.networks],
             training=figures.add("training", training(run.training)),
             time=figures.add("time", time_spent(spent)),
@@ -188,7 +199,7 @@ def _table_view(run: RunFiles, table: ResourceTable, figures: _Figures) -> _Tabl
     assert known is not None, "only measured tables are judged"
     return _TableView(
         title=table.resource,
-        device=table.provenance.device or "an unknown device",
+        device=setting(table) or "an unknown device",
         tiles=(
             ("slope", f"{known.slope:.3f}"),
             ("R²", f"{known.r_squared:.4f}"),
@@ -202,18 +213,26 @@ def _table_view(run: RunFiles, table: ResourceTable, figures: _Figures) -> _Tabl
     )
 
 
-def _not_on_curve(network: NetworkFiles) -> str:
-    """Return what the curve lacks of a network, if anything."""
-    if network.finetuned is None:
-        return f"{network.title}: it has not been trained by itself yet." if network.summary else ""
-    if not network.limits:
-        return f"{network.title}: what it costs is not known; there is no search.json."
-    if network.summary is None:
-        return (
-            f"{network.title}: there is nothing to compare it with; hardcorenas run trains others "
-            f"alike where compare.random is set."
-        )
-    return ""
+def _curve_notes(runs: Sequence[RunFiles]) -> list[str]:
+    """Return what the curve lacks, a note for each reason."""
+    networks = [network for run in runs for network in run.networks if network.is_last]
+    trained = [network for network in networks if network.finetuned is not None]
+    reasons = {
+        "not trained by itself yet": [n for n in networks if n.finetuned is None],
+        "what it costs is not known, for there is no search.json": [
+            n for n in trained if not n.limits
+        ],
+        "no other networks were trained to compare it with; compare.random=3 does that": [
+            n for n in trained if n.limits and not n.rivals
+        ],
+    }
+    if not trained and not any(network.rivals for network in networks):
+        return []  # which is said in other words
+    return [
+        f"{'; '.join(network.title for network in members)}: {reason}."
+        for reason, members in reasons.items()
+        if members
+    ]
 
 
 def _median(network: NetworkFiles, limit: Limit) -> int | None:
@@ -238,15 +257,19 @@ def _search_words(network: NetworkFiles) -> str:
         return ""
     effort = found.get("effort", {})
     steps = len(network.steps) or effort.get("steps") or effort.get("networks") or 0
-    words = f"{network.method}: {steps:,} steps"
+    what = "steps" if network.method in ("bcsfw", "penalty") else "networks"
+    words = f"{_METHODS.get(network.method, network.method)}: {steps:,} {what}"
     if effort.get("images"):
         words += f", {effort['images']:,} images through networks"
-    words += f", {in_words(found['seconds'])}." if "seconds" in found else "."
+    words += f", {in_words(found['seconds'])}."
     if projection := found.get("projection"):
-        words += f" Projection ({projection['method']}) gave {projection['architecture']}."
+        words += (
+            f" The probabilities it ended at became the network {projection['architecture']} "
+            f"(projection: {projection['method']})."
+        )
     if local := found.get("local_search"):
         words += (
-            f" The local search scored {local['networks']} networks around it: held-out loss "
+            f" {local['networks']} networks next to that one were then scored: held-out loss "
             f"{local['projected_loss']:.3f} → {local['loss']:.3f}."
         )
     return words

@@ -51,7 +51,8 @@ class Limit:
         label: What it is called, unlike the network's other budgets.
         resource: What is limited.
         unit: How amounts are written.
-        amount: What may not be exceeded, in the smallest unit.
+        amount: What may not be exceeded, as it was asked for, in the smallest unit.
+        searched: What the search kept to: less, where an earlier network was measured to miss.
         cost: What the network costs by the table; an upper bound where that was measured.
         device: What the table was measured on; None where it was counted.
         table: What each block costs, where the table can be found.
@@ -61,14 +62,18 @@ class Limit:
     resource: str
     unit: Unit
     amount: int
+    searched: int
     cost: int | None
     device: str | None
     table: ResourceTable | None
 
     def __str__(self) -> str:
-        # "params ≤ 4,000,000" needs no unit; "latency ≤ 12" would.
-        shown = self.unit.format(self.amount).removesuffix(f" {self.unit.name}")
-        return f"{self.label} ≤ {shown}"
+        return f"{self.label} ≤ {self.unit.short(self.amount)}"
+
+    @property
+    def where(self) -> str:
+        """What it is a cost on: device, runtime and setting, as far as known; empty if counted."""
+        return self.device or "" if self.table is None else setting(self.table)
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ class NetworkFiles:
         certificates: The measurements.
         exported: The files it can be had in.
         summary: What the whole job says of it.
+        is_last: Whether no further network was searched for because this one missed its budget.
         rivals: Other networks, trained alike.
         rival_seconds: What training them took.
     """
@@ -121,6 +127,7 @@ class NetworkFiles:
     certificates: tuple[Json, ...]
     exported: Json | None
     summary: Json | None
+    is_last: bool
     rivals: tuple[Trained, ...]
     rival_seconds: float
 
@@ -141,7 +148,8 @@ class NetworkFiles:
             if (value := settings.get(name, expected)) != expected
         ]
         tightened = _TIGHTENED.search(self.folder.name)
-        return [*words, *([f"tightened {tightened[1]}"] if tightened else [])]
+        words += [f"tightened {tightened[1]}"] if tightened else []
+        return words if self.is_last else [*words, "given up"]
 
     @property
     def method(self) -> str:
@@ -158,15 +166,21 @@ class NetworkFiles:
         return trained("found", str(self.architecture), costs, self.finetuned)
 
     def timed(self, limit: Limit) -> list[Json]:
-        """Return what certificates say of a budget that was timed on its own device."""
+        """Return what certificates say of a budget that was timed.
+
+        The bound tells tables of one device apart; a file without its architecture has none.
+        """
         return [
             entry
             for certificate in self.certificates
             for entry in certificate["entries"]
             if entry["resource"] == limit.resource
             and entry["timing"]
-            and certificate["target"]
-            and certificate["target"]["device"] == limit.device
+            and (
+                entry["bound"] == limit.cost
+                if entry["bound"] is not None
+                else (certificate["target"] or {}).get("device") == limit.device
+            )
         ]
 
 
@@ -209,10 +223,10 @@ def read_run(folder: str | Path) -> RunFiles:
     Args:
         folder: As ``hardcorenas run``, ``train`` or ``search`` wrote it.
     """
-    folder = Path(folder)
+    given, folder = Path(folder), Path(folder).resolve()  # "." is a network's folder too
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "no such folder"
-        raise ArtifactError(f"{folder}: {what}; expected the folder of a run, such as runs/demo")
+        raise ArtifactError(f"{given}: {what}; expected the folder of a run, such as runs/demo")
     if _is_network(folder):
         run = folder.parent.parent if folder.parent.name == "networks" else folder
         return _read(run, [folder])
@@ -221,23 +235,40 @@ def read_run(folder: str | Path) -> RunFiles:
     found = _read(folder, [path for path in networks if _is_network(path)])
     if found.description is None and found.table is None and not found.networks:
         raise ArtifactError(
-            f"{folder}: holds nothing of a run: expected run.json, table.json or networks/; "
+            f"{given}: holds nothing of a run: expected run.json, table.json or networks/; "
             f"make one with: hardcorenas run"
         )
     return found
 
 
 def read_runs(folders: Sequence[str | Path]) -> list[RunFiles]:
-    """Read several runs; those whose folders have the same name are called by more of the path."""
-    runs = [read_run(folder) for folder in folders]
-    paths = [run.folder.resolve().parts for run in runs]
+    """Read several runs, each once; networks of one run are put together.
+
+    Runs whose folders have the same name are called by more of the path.
+    """
+    runs: dict[Path, RunFiles] = {}
+    for run in map(read_run, folders):
+        before = runs.get(run.folder)
+        networks = {n.folder: n for r in (before, run) if r is not None for n in r.networks}
+        together = tuple(sorted(networks.values(), key=_order))
+        runs[run.folder] = dataclasses.replace(run, networks=together)
+    paths = [folder.parts[1:] for folder in runs]  # without the root
     named = []
-    for run, path in zip(runs, paths, strict=True):
+    for run, path in zip(runs.values(), paths, strict=True):
         length = 1
-        while length < len(path) and sum(p[-length:] == path[-length:] for p in paths) > 1:
+        while sum(p[-length:] == path[-length:] for p in paths) > 1:
             length += 1
         named.append(dataclasses.replace(run, name="/".join(path[-length:])))
     return named
+
+
+def setting(table: ResourceTable) -> str:
+    """Return what a table was measured on and how, as one line."""
+    known = table.provenance
+    if known.device is None:
+        return ""
+    threads = f"{known.threads} thread{'s' * (known.threads != 1)}"
+    return f"{known.device}, {known.runtime}, {threads}, batch {known.batch_size}"
 
 
 def trained(name: str, architecture: str, costs: dict[str, int], result: Json) -> Trained:
@@ -268,7 +299,9 @@ def _read(folder: Path, networks: Sequence[Path]) -> RunFiles:
 
 
 def _order(network: NetworkFiles) -> tuple[Any, ...]:
-    return (network.method != "bcsfw", [limit.amount for limit in network.limits], network.folder)
+    """Put what came of each budget first, then other methods, then what was given up."""
+    amounts = [limit.amount for limit in network.limits]
+    return (not network.is_last, network.method != "bcsfw", amounts, network.folder)
 
 
 def _network(folder: Path, table: ResourceTable | None) -> NetworkFiles:
@@ -279,6 +312,7 @@ def _network(folder: Path, table: ResourceTable | None) -> NetworkFiles:
     tables = [ResourceTable.load(path) for path in sorted((folder / "tables").glob("*.json"))]
     steps = _lines(folder / "trace.jsonl", checking.STEP)
     point = _document(folder / "point.json", "point")
+    certificates = _certificates(folder)
     if architecture is not None:
         points = [step["point"] for step in steps if "point" in step]
         _check_points([*points, *([point] if point else [])], architecture.space, folder)
@@ -287,18 +321,17 @@ def _network(folder: Path, table: ResourceTable | None) -> NetworkFiles:
             folder=folder,
             architecture=architecture,
             search=search,
-            limits=_limits(search, architecture, [*tables, *([table] if table else [])]),
+            limits=_limits(
+                search, architecture, [*tables, *([table] if table else [])], certificates
+            ),
             steps=steps,
             point=point,
             training=_lines(folder / "finetune" / "training.jsonl", checking.MOMENT),
             finetuned=_document(folder / "finetune" / "finetuned.json", "finetuned"),
-            certificates=tuple(
-                document
-                for path in sorted(folder.glob("certificate*.json"), key=_length_first)
-                if (document := _document(path, "certificate")) is not None
-            ),
+            certificates=certificates,
             exported=_document(folder / "export.json", "export"),
             summary=summary,
+            is_last=not _next_attempt(folder).exists(),
             rivals=_rivals(summary),
             rival_seconds=_rival_seconds(folder / "compare"),
         )
@@ -308,18 +341,46 @@ def _network(folder: Path, table: ResourceTable | None) -> NetworkFiles:
         ) from None
 
 
+def _certificates(folder: Path) -> tuple[Json, ...]:
+    """Return certificates of a run, and those that ``hardcorenas certify`` put beside the files."""
+    paths = [
+        *sorted(folder.glob("certificate*.json"), key=_length_first),
+        *sorted(folder.glob("*.certificate.json")),
+    ]
+    documents = (_document(path, "certificate") for path in paths)
+    return tuple(document for document in documents if document is not None)
+
+
+def _next_attempt(folder: Path) -> Path:
+    """Return where a network goes that is searched for because this one missed its budget."""
+    tightened = _TIGHTENED.search(folder.name)
+    name = folder.name[: tightened.start()] if tightened else folder.name
+    return folder.with_name(f"{name}-tightened-{int(tightened[1]) + 1 if tightened else 1}")
+
+
 def _length_first(path: Path) -> tuple[int, str]:
     """Put certificate.json before certificate-2.json, and that before certificate-10.json."""
     return len(path.name), path.name
 
 
 def _limits(
-    search: Json, architecture: Architecture | None, tables: Sequence[ResourceTable]
+    search: Json,
+    architecture: Architecture | None,
+    tables: Sequence[ResourceTable],
+    certificates: Sequence[Json],
 ) -> tuple[Limit, ...]:
     budgets = search.get("inputs", {}).get("budgets", [])
+    # A certificate is held against what was asked for, a tightened search is not.
+    asked = {
+        (entry["resource"], entry["bound"]): entry["limit"]
+        for certificate in certificates
+        for entry in certificate["entries"]
+    }
     limits = []
     for (label, amount), budget in zip(search.get("limits", {}).items(), budgets, strict=True):
         cost = search["costs"][label]
+        for name, value in (("limits", amount), ("costs", cost)):
+            checking.check(value, checking.ABOVE_0, "search.json", f"{name}.{label}")
         table = None
         if architecture is not None:
             table = _table_of(budget, architecture, cost, tables)
@@ -328,7 +389,8 @@ def _limits(
                 label=label,
                 resource=budget["resource"],
                 unit=UNITS[budget["unit"]],
-                amount=amount,
+                amount=asked.get((budget["resource"], cost), amount),
+                searched=amount,
                 cost=cost,
                 device=budget["device"],
                 table=table,

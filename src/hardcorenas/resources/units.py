@@ -54,6 +54,10 @@ class Unit:
         shown = f"{amount / factor:,.3f}" if factor > 1 else f"{amount:,.0f}"
         return f"{shown} {self.display or self.name}"
 
+    def short(self, amount: float) -> str:
+        """Return ``0.234 ms``, but ``4,000,000`` of what is named beside it, such as params."""
+        return self.format(amount).removesuffix(f" {self.name}" if not self.display else "")
+
     @property
     def example(self) -> str:
         """A well-formed amount, for error messages."""

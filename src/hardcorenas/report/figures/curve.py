@@ -40,13 +40,15 @@ class Curve:
 
     Attributes:
         label: The budget's name.
-        device: What was measured on; None where it is counted.
+        where: Device, runtime and setting; empty where the cost is counted.
         plot: The plot.
+        rows: Every network in it, in words: what it is, cost, accuracy, architecture.
     """
 
     label: str
-    device: str | None
+    where: str
     plot: go.Figure
+    rows: tuple[tuple[str, str, str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -61,19 +63,32 @@ class _Point:
 
 def curves(runs: Sequence[RunFiles]) -> list[Curve]:
     """Return a plot for each resource and device that networks were searched for."""
-    groups: dict[tuple[str, str | None], list[tuple[RunFiles, NetworkFiles, Limit]]] = {}
+    groups: dict[tuple[str, str], list[tuple[RunFiles, NetworkFiles, Limit]]] = {}
     for run in runs:
-        for network in run.networks:
+        for network in filter(lambda n: n.is_last, run.networks):
             for limit in network.limits:
-                groups.setdefault((limit.label, limit.device), []).append((run, network, limit))
+                groups.setdefault((limit.label, limit.where), []).append((run, network, limit))
     found = []
-    for (label, device), members in groups.items():
+    for (label, where), members in groups.items():
         points = [point for member in members for point in _points(*member)]
         if points:
             limits = sorted({limit.amount for _, _, limit in members})
-            plot = _plot(label, members[0][2].unit, points, limits, several_runs=len(runs) > 1)
-            found.append(Curve(label, device, plot))
+            unit, several = members[0][2].unit, len(runs) > 1
+            plot = _plot(label, unit, points, limits, several_runs=several)
+            found.append(Curve(label, where, plot, _rows(points, unit, several_runs=several)))
     return found
+
+
+def _rows(
+    points: Sequence[_Point], unit: Unit, *, several_runs: bool
+) -> tuple[tuple[str, str, str, str], ...]:
+    rows = []
+    for point in sorted(points, key=lambda point: point.cost):
+        name = point.kind if point.trained.name == _FOUND else point.trained.name
+        name = ", ".join(filter(None, (name, point.beside, point.run if several_runs else "")))
+        accuracy = f"{point.trained.accuracy:.1%}"
+        rows.append((name, unit.short(point.cost), accuracy, point.trained.architecture))
+    return tuple(dict.fromkeys(rows))
 
 
 def _points(run: RunFiles, network: NetworkFiles, limit: Limit) -> Iterable[_Point]:
@@ -133,7 +148,7 @@ def _plot(
         yref="paper",
         yanchor="bottom",
         xanchor="right",
-        text="budgets" if len(limits) > 1 else f"budget {style.amount_text(limits[0], unit)}",
+        text="budgets" if len(limits) > 1 else f"budget {unit.short(limits[0])}",
         font={"color": style.RED},
         showarrow=False,
     )

@@ -93,11 +93,6 @@ def share_range(shares: Sequence[float]) -> list[float]:
     return [max(0.0, min(shares) - air), min(1.0 + air / 4, max(shares) + air)]
 
 
-def amount_text(amount: float, unit: Unit) -> str:
-    """Return an amount as plots write it: ``0.234 ms``, but ``4,000,000`` of what axes name."""
-    return unit.format(amount).removesuffix(f" {unit.name}")
-
-
 def axis_title(what: str, unit: Unit) -> str:
     """Return an axis title such as ``latency, ms``; counts, such as ``params``, need no unit."""
     return plain(f"{what}, {unit.display}" if unit.display else what)

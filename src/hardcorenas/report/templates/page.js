@@ -5,10 +5,10 @@
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
 
-  const remembered = (() => {
+  const chosen = () => {
     try { return localStorage.getItem("hardcorenas-theme"); } catch { return null; }
-  })();
-  root.dataset.theme = remembered || (system.matches ? "dark" : "light");
+  };
+  root.dataset.theme = chosen() || (system.matches ? "dark" : "light");
 
   const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 
@@ -74,14 +74,21 @@
     places.filter((place) => place.dataset.drawn).forEach(draw);
   }
   document.getElementById("theme").addEventListener("click", () => {
-    root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+    wear(root.dataset.theme === "dark" ? "light" : "dark");
     try { localStorage.setItem("hardcorenas-theme", root.dataset.theme); } catch { /* a file may not remember */ }
-    recolour();
   });
+  function wear(theme) {
+    if (root.dataset.theme === theme) return;
+    root.dataset.theme = theme;
+    recolour();
+  }
   system.addEventListener("change", () => {
-    root.dataset.theme = system.matches ? "dark" : "light";
-    recolour();
+    if (!chosen()) wear(system.matches ? "dark" : "light");
   });
+  // Paper is white.
+  let before = null;
+  addEventListener("beforeprint", () => { before = root.dataset.theme; wear("light"); });
+  addEventListener("afterprint", () => wear(before));
 
   document.getElementById("choose").addEventListener("change", (event) => {
     for (const part of document.querySelectorAll("[data-network]")) {
