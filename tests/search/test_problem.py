@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -92,6 +94,34 @@ def test_budgets_that_fail_only_together_are_named():
     # With enough of either there is a network, though the cheapest by neither table.
     mixed = Problem(first.space, [Budget(first, "10ns"), Budget(second, "10ns")])
     assert mixed.costs(mixed.lightest) == {"latency": 10, "latency on server": 10}
+
+
+def test_budgets_of_one_resource_are_told_apart_by_what_differs():
+    table = _table("latency", (((1, 9),), ((1, 9),)))
+    server = "Intel(R) Xeon(R) Processor @ 2.80GHz, 2 cores, Linux x86_64"
+    first = {"device": server, "runtime": "onnxruntime", "threads": 1}
+    others = [
+        {"threads": 2},
+        {"runtime": "torch"},
+        {"device": "a phone whose name goes on and on"},
+        {"batch_size": 8},
+        {},
+        {"threads": 2},
+    ]
+    budgets = [
+        Budget(replace(table, provenance=Provenance("measured", 32, **(first | other))), "20ns")
+        for other in ({}, *others)
+    ]
+    assert Problem(table.space, budgets).labels == [
+        "latency",
+        "latency with 2 threads",
+        "latency in torch",
+        "latency on a phone whose name goes…",
+        "latency of 8 images",
+        "latency #2",
+        "latency with 2 threads #2",
+    ]
+    assert Problem(table.space, [budgets[3], budgets[0]]).labels[1] == "latency on Intel Xeon"
 
 
 def test_a_peak_and_a_sum_that_conflict():

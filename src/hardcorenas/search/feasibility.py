@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from hardcorenas.resources import Budget
     from hardcorenas.space import SearchSpace
+
+_LONGEST_DEVICE = 24
 
 
 def require_network(space: SearchSpace, budgets: Sequence[Budget]) -> Architecture:
@@ -34,14 +37,37 @@ def require_network(space: SearchSpace, budgets: Sequence[Budget]) -> Architectu
 
 
 def unique_labels(budgets: Sequence[Budget]) -> list[str]:
-    """Return a name for each budget; two of one resource are told apart by device or number."""
+    """Return a name for each budget; of one resource, by what differs from the first, or number."""
     labels: list[str] = []
     for budget in budgets:
-        device = budget.table.provenance.device
-        names = [budget.name, f"{budget.name} on {device}"] if device else [budget.name]
+        names = [budget.name]
+        first = next(other for other in budgets if other.name == budget.name)
+        names += _differences(budget, first)
         names += [f"{names[-1]} #{number}" for number in range(2, len(budgets) + 2)]
         labels.append(next(name for name in names if name not in labels))
     return labels
+
+
+def _differences(budget: Budget, other: Budget) -> list[str]:
+    """Return names that tell a budget from another of the same resource, the plainest first."""
+    here, there = budget.table.provenance, other.table.provenance
+    named = {
+        "device": f"on {_short(here.device or '')}",
+        "runtime": f"in {here.runtime}",
+        "threads": f"with {here.threads} threads",
+        "batch_size": f"of {here.batch_size} images",
+    }
+    return [
+        f"{budget.name} {words}"
+        for field, words in named.items()
+        if getattr(here, field) and getattr(here, field) != getattr(there, field)
+    ]
+
+
+def _short(device: str) -> str:
+    """Return a device's name as one says it: "Intel Xeon" of all that a processor calls itself."""
+    name = re.split(r"[,@]", re.sub(r"\((R|TM)\)| (Processor|CPU)\b", "", device))[0].strip()
+    return name if len(name) <= _LONGEST_DEVICE else f"{name[: _LONGEST_DEVICE - 1]}…"
 
 
 def _light_network(space: SearchSpace, budgets: Sequence[Budget]) -> Architecture | None:
