@@ -9,7 +9,6 @@ Chromium only the rest is printed. Run: python benchmarks/report.py
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import shutil
 import statistics
 import tempfile
@@ -20,6 +19,7 @@ import hardcorenas as hc
 from hardcorenas import artifacts
 from hardcorenas.pipeline.effort import Effort, SearchSettings
 from hardcorenas.pipeline.network_folder import NetworkFolder
+from hardcorenas.pipeline.search_run import described, outcome
 from hardcorenas.report.page import write_report
 from hardcorenas.resources import Budget
 from hardcorenas.search.bcsfw import search_bcsfw
@@ -57,14 +57,6 @@ def make_run(folder: Path) -> int:
             points[step.index] = point
 
     result = search_bcsfw(problem, utility, num_evaluations=STEPS + 2, callback=keep)
-    (budget,) = problem.budgets
-    known = {
-        "resource": budget.name,
-        "limit": budget.limit,
-        "unit": budget.table.unit,
-        "device": None,
-        "table": hashlib.sha256(budget.table.to_json().encode()).hexdigest(),
-    }
     settings = dataclasses.asdict(SearchSettings())
     network = NetworkFolder(folder / "networks" / "macs-300M")
     network.save_point(result.point)
@@ -72,11 +64,8 @@ def make_run(folder: Path) -> int:
     network.save_architecture(result.architecture)
     network.save_search(
         {
-            "inputs": {"budgets": [known], "settings": settings},
-            "architecture": str(result.architecture),
-            "fits": result.fits,
-            "costs": result.costs,
-            "limits": {budget.name: budget.limit},
+            "inputs": {"budgets": [described(b) for b in problem.budgets], "settings": settings},
+            **outcome(problem, result, None),
             "effort": dataclasses.asdict(Effort(64, STEPS, 0, 0)),
             "seconds": 1.0,
         }

@@ -163,7 +163,7 @@ def test_made_searches_are_written_as_searches_write_theirs(tmp_path, monkeypatc
     budgets, settings = (Budget(made_runs.latency_table(), "60%"),), made_runs.SETTINGS
     problem = Problem(made_runs.GRAY, budgets)
     result = search_bcsfw(problem, AdditiveUtility(problem.space, seed=0), num_evaluations=10)
-    assert made_runs.outcome(problem, result, None) == search_run._outcome(problem, result, None)
+    assert made_runs.outcome(problem, result, None) == search_run.outcome(problem, result, None)
     monkeypatch.setattr(search_run.FinishedRun, "open", lambda _path: Trained())
     job = search_run.SearchJob(tmp_path, tmp_path, budgets, settings)
     assert made_runs.inputs(budgets, settings) == search_run.inputs(job)

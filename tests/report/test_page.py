@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from importlib.resources import files
 
 import pytest
 
@@ -19,7 +21,7 @@ from hardcorenas.report.reading import read_run
 from hardcorenas.resources import Budget
 from report import made_runs
 from report.made_runs import LAPTOP, PHONE
-from report.page_parts import SECTIONS, Page
+from report.page_parts import LIBRARY, SECTIONS, Page
 
 EVIL = """</script><img src=x onerror=alert(1)> "quoted" 'too' <b>bold</b> & {{ 7*7 }} %{x}"""
 EVIL_FOLDER = EVIL.replace("</", "<")  # a folder's name has no slash
@@ -362,3 +364,15 @@ def test_writing_a_page_needs_no_torch(whole, tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "page.html").stat().st_size > 10**6
+
+
+def test_the_library_in_the_page_is_the_one_that_plots_are_made_for():
+    from plotly.offline import get_plotlyjs_version
+
+    vendor = files("hardcorenas.report").joinpath("vendor")
+    code, words = (vendor.joinpath(n).read_bytes() for n in (LIBRARY, "README.md"))
+    version = f"v{get_plotlyjs_version()}\n".encode()
+    assert version in code[:200], (
+        "take the version that the Python package draws for: see README.md"
+    )
+    assert hashlib.sha256(code).hexdigest().encode() in words

@@ -123,17 +123,19 @@ def inputs(job: SearchJob) -> Json:
     """Return what decides a search; one with other inputs is another search."""
     return {
         "supernet": FinishedRun.open(job.run).digest(),
-        "budgets": [
-            {
-                "resource": budget.name,
-                "limit": budget.limit,
-                "unit": budget.table.unit,
-                "device": budget.table.provenance.device,
-                "table": hashlib.sha256(budget.table.to_json().encode()).hexdigest(),
-            }
-            for budget in job.budgets
-        ],
+        "budgets": [described(budget) for budget in job.budgets],
         "settings": dataclasses.asdict(job.settings),
+    }
+
+
+def described(budget: Budget) -> Json:
+    """Return what a search writes down of a budget."""
+    return {
+        "resource": budget.name,
+        "limit": budget.limit,
+        "unit": budget.table.unit,
+        "device": budget.table.provenance.device,
+        "table": hashlib.sha256(budget.table.to_json().encode()).hexdigest(),
     }
 
 
@@ -192,7 +194,7 @@ def _search(processes: Processes, job: SearchJob, report: Report | None = None) 
         folder.save_search(
             {
                 "inputs": identity,
-                **_outcome(problem, result, local),
+                **outcome(problem, result, local),
                 "effort": {**dataclasses.asdict(effort), "images": effort.images},
                 "seconds": time.monotonic() - started,
                 "versions": versions(),
@@ -201,7 +203,8 @@ def _search(processes: Processes, job: SearchJob, report: Report | None = None) 
     processes.wait()  # all look at what the first has written
 
 
-def _outcome(problem: Problem, result: SearchResult, local: LocalSearch | None) -> Json:
+def outcome(problem: Problem, result: SearchResult, local: LocalSearch | None) -> Json:
+    """Return what a search writes down of what it found."""
     projection = result.projection
     return {
         "architecture": str(result.architecture),

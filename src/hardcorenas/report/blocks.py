@@ -9,7 +9,7 @@ from hardcorenas.networks import layout
 
 if TYPE_CHECKING:
     from hardcorenas.networks.layout import BlockShape
-    from hardcorenas.report.reading import Limit
+    from hardcorenas.report.run_files import Limit
     from hardcorenas.space import Architecture
 
 

@@ -9,7 +9,7 @@ from hardcorenas.resources.units import UNITS
 
 if TYPE_CHECKING:
     from hardcorenas.artifacts import Json
-    from hardcorenas.report.reading import NetworkFiles, RunFiles
+    from hardcorenas.report.run_files import NetworkFiles, RunFiles
 
 _PROMISED = "by its table; nothing has been measured"
 _BROKEN = "over its budget, by its table: this method does not promise to keep one"

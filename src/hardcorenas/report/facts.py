@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hardcorenas.artifacts import Json
-    from hardcorenas.report.reading import NetworkFiles, RunFiles
+    from hardcorenas.report.run_files import NetworkFiles, RunFiles
     from hardcorenas.resources import ResourceTable
 
 Facts = list[tuple[str, str]]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
-from plotly.offline import get_plotlyjs
 
 from hardcorenas import artifacts
 from hardcorenas.errors import InvalidArgumentError
@@ -22,7 +21,8 @@ from hardcorenas.report.figures.prediction import predicted_against_measured
 from hardcorenas.report.figures.probabilities import heat_maps
 from hardcorenas.report.figures.progress import search_steps, training
 from hardcorenas.report.figures.time_spent import in_words, time_spent
-from hardcorenas.report.reading import NetworkFiles, RunFiles, read_runs, setting
+from hardcorenas.report.reading import read_runs
+from hardcorenas.report.run_files import NetworkFiles, RunFiles, setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import plotly.graph_objects as go
 
-    from hardcorenas.report.reading import Limit
+    from hardcorenas.report.run_files import Limit
     from hardcorenas.resources import ResourceTable
 
 _METHODS = {
@@ -65,9 +65,9 @@ def render(runs: Sequence[RunFiles]) -> str:
         curves=[(curve, figures.add("curve", curve.plot)) for curve in curves(runs)],
         curve_notes=_curve_notes(runs),
         figures=figures.as_script(),
-        plotly=Markup(get_plotlyjs()),  # a library's own code
-        style=_own("page.css"),
-        script=_own("page.js"),
+        plotly=_file("vendor/plotly-cartesian.min.js"),
+        style=_file("templates/page.css"),
+        script=_file("templates/page.js"),
     )
 
 
@@ -275,6 +275,6 @@ def _search_words(network: NetworkFiles) -> str:
     return words
 
 
-def _own(name: str) -> Markup:
-    text = files("hardcorenas.report").joinpath("templates", name).read_text(encoding="utf-8")
-    return Markup(text)  # our own file
+def _file(name: str) -> Markup:
+    """Return a file of this package that goes into the page as it is."""
+    return Markup(files("hardcorenas.report").joinpath(name).read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from hardcorenas.report.figures import style
 from hardcorenas.resources import AdditiveTable
 
 if TYPE_CHECKING:
-    from hardcorenas.report.reading import Limit
+    from hardcorenas.report.run_files import Limit
     from hardcorenas.space import Architecture
 
 _ROW = 26  # pixels

@@ -12,7 +12,7 @@ from hardcorenas.report.figures import style
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hardcorenas.report.reading import Limit, NetworkFiles, RunFiles, Trained
+    from hardcorenas.report.run_files import Limit, NetworkFiles, RunFiles, Trained
     from hardcorenas.resources.units import Unit
 
 _FOUND, _DRAWN = "found", "random networks"

@@ -11,7 +11,7 @@ from hardcorenas.report.figures import style
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hardcorenas.report.reading import NetworkFiles
+    from hardcorenas.report.run_files import NetworkFiles
     from hardcorenas.resources import ResourceTable
 
 

@@ -12,7 +12,7 @@ from hardcorenas.report.figures import style
 
 if TYPE_CHECKING:
     from hardcorenas.artifacts import Json
-    from hardcorenas.report.reading import NetworkFiles
+    from hardcorenas.report.run_files import NetworkFiles
     from hardcorenas.space import SearchSpace
 
 _ROW = 21  # pixels

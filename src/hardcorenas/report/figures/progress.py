@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hardcorenas.artifacts import Json
-    from hardcorenas.report.reading import Limit, NetworkFiles
+    from hardcorenas.report.run_files import Limit, NetworkFiles
 
 _PHASES = {"heaviest": "heaviest network", "paths": "all networks", "finetune": "fine-tuning"}
 _NAMES = {"lightest": style.ORANGE, "middle": style.GREEN, "heaviest": style.BLUE}
