@@ -13,10 +13,6 @@ import pytest
 
 from hardcorenas.cli import run
 from hardcorenas.cli.report import leave_report
-from hardcorenas.resources import Budget
-from hardcorenas.search.bcsfw import search_bcsfw
-from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
 from report import made_runs
 
 
@@ -151,19 +147,3 @@ def test_a_run_leaves_its_page_and_never_fails_because_of_it(place, capsys):
     said = capsys.readouterr()
     assert said.out == ""
     assert re.match(r"no report: runs/demo/table\.json: ", said.err)
-
-
-def test_made_searches_are_written_as_searches_write_theirs(tmp_path, monkeypatch):
-    from hardcorenas.pipeline import search_run
-
-    class Trained:
-        def digest(self):
-            return "0" * 64
-
-    budgets, settings = (Budget(made_runs.latency_table(), "60%"),), made_runs.SETTINGS
-    problem = Problem(made_runs.GRAY, budgets)
-    result = search_bcsfw(problem, AdditiveUtility(problem.space, seed=0), num_evaluations=10)
-    assert made_runs.outcome(problem, result, None) == search_run.outcome(problem, result, None)
-    monkeypatch.setattr(search_run.FinishedRun, "open", lambda _path: Trained())
-    job = search_run.SearchJob(tmp_path, tmp_path, budgets, settings)
-    assert made_runs.inputs(budgets, settings) == search_run.inputs(job)

@@ -21,6 +21,7 @@ from hardcorenas.deploy.network_timing import Timing
 from hardcorenas.pipeline.effort import Effort, SearchSettings
 from hardcorenas.pipeline.naming import network_name
 from hardcorenas.pipeline.network_folder import NetworkFolder
+from hardcorenas.pipeline.search_run import described, outcome
 from hardcorenas.resources import AdditiveTable, Budget
 from hardcorenas.resources.calibration import Calibration
 from hardcorenas.resources.provenance import Provenance
@@ -268,58 +269,17 @@ def _search(place, problem, settings):
     effort = Effort(32, STEPS, 12, 750)
     place.save_search(
         {
-            "inputs": inputs(problem.budgets, settings),
+            "inputs": {
+                "supernet": "0" * 64,
+                "budgets": [described(budget) for budget in problem.budgets],
+                "settings": dataclasses.asdict(settings),
+            },
             **outcome(problem, result, local),
             "effort": {**dataclasses.asdict(effort), "images": effort.images},
             "seconds": 46.25,
         }
     )
     return result
-
-
-def inputs(budgets, settings):
-    """What decides a search, as search.json has it."""
-    return {
-        "supernet": "0" * 64,
-        "budgets": [
-            {
-                "resource": budget.name,
-                "limit": budget.limit,
-                "unit": budget.table.unit,
-                "device": budget.table.provenance.device,
-                "table": hashlib.sha256(budget.table.to_json().encode()).hexdigest(),
-            }
-            for budget in budgets
-        ],
-        "settings": dataclasses.asdict(settings),
-    }
-
-
-def outcome(problem, result, local):
-    """What a search found, as search.json has it."""
-    projection = result.projection
-    return {
-        "architecture": str(result.architecture),
-        "fits": result.fits,
-        "costs": result.costs,
-        "limits": dict(zip(problem.labels, (b.limit for b in problem.budgets), strict=True)),
-        "loss": result.value,
-        "status": result.status.name.lower(),
-        "gap": result.gap,
-        "projection": projection
-        and {
-            "method": projection.method,
-            "architecture": str(projection.architecture),
-            "credit": projection.credit,
-            "thinned": projection.thinned,
-        },
-        "local_search": local
-        and {
-            "projected_loss": local.first_score,
-            "loss": local.score,
-            "networks": local.num_networks,
-        },
-    }
 
 
 def _one_shot_training():

@@ -5,11 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from importlib.resources import files
 
 import pytest
@@ -346,24 +343,6 @@ def test_a_page_is_written_whole_or_not_at_all(copied, network, tmp_path):
         write_report([copied], path)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == ["page.html"]
-
-
-def test_writing_a_page_needs_no_torch(whole, tmp_path):
-    code = (
-        "import sys; from hardcorenas.report.page import write_report;"
-        f"write_report([{str(whole)!r}], {str(tmp_path / 'page.html')!r});"
-        "heavy = {'torch', 'torchvision', 'onnx', 'onnxruntime', 'timm'} & set(sys.modules);"
-        "sys.exit(str(heavy) if heavy else 0)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert (tmp_path / "page.html").stat().st_size > 10**6
 
 
 def test_the_library_in_the_page_is_the_one_that_plots_are_made_for():

@@ -81,28 +81,8 @@ def _plot(rows: list[_Row], limit: Limit) -> go.Figure:
     )
     amounts = [unit.short(row.amount) for row in rows]
     style.write_beside(plot, [row.name for row in rows], amounts)
-    plot.add_vline(x=budget, line={"dash": "dot", "color": style.RED, "width": 2})
+    style.draw_limit(plot, budget, f"budget {unit.short(limit.amount)}", style.RED, at="above")
     if limit.searched != limit.amount:  # tightened, because an earlier network missed the budget
-        kept = style.scaled(limit.searched, unit)
-        plot.add_vline(x=kept, line={"dash": "dot", "color": style.GREY, "width": 2})
-        plot.add_annotation(
-            x=kept,
-            xanchor="right",
-            y=1,
-            yref="paper",
-            yanchor="top",
-            text=f"searched under {unit.short(limit.searched)}",
-            font={"color": style.GREY},
-            showarrow=False,
-        )
-    plot.add_annotation(
-        x=budget,
-        xanchor="right",
-        y=1,
-        yref="paper",
-        yanchor="bottom",
-        text=f"budget {unit.short(limit.amount)}",
-        font={"color": style.RED},
-        showarrow=False,
-    )
+        kept, words = style.scaled(limit.searched, unit), unit.short(limit.searched)
+        style.draw_limit(plot, kept, f"searched under {words}", style.GREY, at="top")
     return plot

@@ -140,18 +140,11 @@ def _plot(
         },
         showlegend=True,
     )
-    for limit in limits:
-        plot.add_vline(x=style.scaled(limit, unit), line={"dash": "dot", "color": style.RED})
-    plot.add_annotation(
-        x=style.scaled(limits[-1], unit),
-        y=0,
-        yref="paper",
-        yanchor="bottom",
-        xanchor="right",
-        text="budgets" if len(limits) > 1 else f"budget {unit.short(limits[0])}",
-        font={"color": style.RED},
-        showarrow=False,
-    )
+    *others, last = limits
+    for limit in others:
+        style.draw_limit(plot, style.scaled(limit, unit), "", style.RED, at="bottom")
+    text = "budgets" if others else f"budget {unit.short(last)}"
+    style.draw_limit(plot, style.scaled(last, unit), text, style.RED, at="bottom")
     return plot
 
 

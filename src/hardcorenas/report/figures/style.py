@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import plotly.graph_objects as go
 
@@ -101,6 +101,25 @@ def axis_title(what: str, unit: Unit) -> str:
 def share_format(shares: Sequence[float]) -> str:
     """Return how to write the shares of an axis, so that no two of its ticks read alike."""
     return ".0%" if max(shares) - min(shares) > 0.06 else ".1%"
+
+
+def draw_limit(
+    plot: go.Figure, x: float, text: str, colour: str, *, at: Literal["top", "bottom", "above"]
+) -> None:
+    """Draw an upright dotted line, with a text to the left of it inside the plot or above it."""
+    plot.add_vline(x=x, line={"dash": "dot", "color": colour, "width": 2})
+    if not text:
+        return
+    plot.add_annotation(
+        x=x,
+        xanchor="right",
+        y=0 if at == "bottom" else 1,
+        yref="paper",
+        yanchor="top" if at == "top" else "bottom",
+        text=text,
+        font={"color": colour},
+        showarrow=False,
+    )
 
 
 def write_beside(plot: go.Figure, names: Sequence[str], amounts: Sequence[str]) -> None:
