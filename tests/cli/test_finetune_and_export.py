@@ -15,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from cli.one_line_error import require_one_line_error
 from hardcorenas.cli import run
 from hardcorenas.networks.build import build
 from hardcorenas.pipeline.network_folder import NetworkFolder
@@ -61,13 +62,8 @@ def refused(place, capsys):
     def check(command, *words):
         before = files()
         capsys.readouterr()
-        assert run(shlex.split(command)) == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert said.err.startswith("error: ")
-        assert said.err.count("\n") == 1
-        for word in words:
-            assert word in said.err
+        code = run(shlex.split(command))
+        require_one_line_error(code, capsys.readouterr(), words)
         assert files() == before
 
     return check

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.one_line_error import require_one_line_error
 from hardcorenas.cli import run
 from hardcorenas.cli.report import leave_report
 from report import made_runs
@@ -39,13 +40,8 @@ def refused(place, capsys):
     def check(arguments, *words):
         before = {path: path.stat().st_mtime_ns for path in sorted(Path().rglob("*"))}
         capsys.readouterr()
-        assert run(["report", *map(str, arguments)]) == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert said.err.startswith("error: ")
-        assert said.err.count("\n") == 1
-        for word in words:
-            assert word in said.err
+        code = run(["report", *map(str, arguments)])
+        require_one_line_error(code, capsys.readouterr(), words)
         assert {path: path.stat().st_mtime_ns for path in sorted(Path().rglob("*"))} == before
 
     return check

@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from cli.one_line_error import require_one_line_error
 from hardcorenas.cli import run
 from hardcorenas.train import processes
 from hardcorenas.train.finished import FinishedRun
@@ -64,13 +65,8 @@ def refused(train, capsys):
     def check(options, *words, **arguments):
         before = files()
         capsys.readouterr()
-        assert train(options, **arguments) == 2
-        said = capsys.readouterr()
-        assert said.out == ""
-        assert said.err.startswith("error: ")
-        assert said.err.count("\n") == 1
-        for word in words:
-            assert word in said.err
+        code = train(options, **arguments)
+        require_one_line_error(code, capsys.readouterr(), words)
         assert files() == before
 
     return check

@@ -100,7 +100,6 @@ def _cards(run: RunFiles, network: NetworkFiles) -> list[Card]:
                 verdict="",
             )
             for limit in network.limits
-            if limit.cost is not None
         )
         fits = all(line.used <= 1 for line in lines)
         verdict = "not certified" if fits else "over budget"

@@ -22,7 +22,7 @@ from hardcorenas.report.figures.probabilities import heat_maps
 from hardcorenas.report.figures.progress import search_steps, training
 from hardcorenas.report.figures.time_spent import in_words, time_spent
 from hardcorenas.report.reading import read_runs
-from hardcorenas.report.run_files import NetworkFiles, RunFiles, setting
+from hardcorenas.report.run_files import METHODS, NetworkFiles, RunFiles, setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,12 +33,7 @@ if TYPE_CHECKING:
     from hardcorenas.report.run_files import Limit
     from hardcorenas.resources import ResourceTable
 
-_METHODS = {
-    "bcsfw": "Frank-Wolfe inside the budgets (BCSFW)",
-    "random": "random search",
-    "evolution": "evolution",
-    "penalty": "soft penalty",
-}
+_BCSFW = "Frank-Wolfe inside the budgets (BCSFW)"
 
 
 def write_report(folders: Sequence[str | Path], path: str | Path) -> None:
@@ -121,7 +116,6 @@ class _NetworkView:
 
     title: str
     run: str
-    folder: str
     architecture: str
     picture: list[blocks.Group]
     costs: list[str]
@@ -143,7 +137,6 @@ class _NetworkView:
         return cls(
             title=network.title,
             run=run.name,
-            folder=network.folder.name,
             architecture="" if architecture is None else str(architecture),
             picture=[]
             if architecture is None
@@ -255,19 +248,20 @@ def _search_words(network: NetworkFiles) -> str:
     found = network.search
     if not found:
         return ""
-    effort = found.get("effort", {})
+    effort = found["effort"]
     steps = len(network.steps) or effort.get("steps") or effort.get("networks") or 0
     what = "steps" if network.method in ("bcsfw", "penalty") else "networks"
-    words = f"{_METHODS.get(network.method, network.method)}: {steps:,} {what}"
+    method = _BCSFW if network.method == "bcsfw" else METHODS.get(network.method, network.method)
+    words = f"{method}: {steps:,} {what}"
     if effort.get("images"):
         words += f", {effort['images']:,} images through networks"
     words += f", {in_words(found['seconds'])}."
-    if projection := found.get("projection"):
+    if projection := found["projection"]:
         words += (
             f" The probabilities it ended at became the network {projection['architecture']} "
             f"(projection: {projection['method']})."
         )
-    if local := found.get("local_search"):
+    if local := found["local_search"]:
         words += (
             f" {local['networks']} networks next to that one were then scored: held-out loss "
             f"{local['projected_loss']:.3f} → {local['loss']:.3f}."

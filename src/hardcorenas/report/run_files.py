@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hardcorenas.resources.units import Unit
     from hardcorenas.space import Architecture
 
+METHODS = {"random": "random search", "evolution": "evolution", "penalty": "soft penalty"}
 TIGHTENED = re.compile(r"-tightened-([0-9]+)$")
 
 
@@ -38,7 +39,7 @@ class Limit:
     unit: Unit
     amount: int
     searched: int
-    cost: int | None
+    cost: int
     device: str | None
     table: ResourceTable | None
 
@@ -137,7 +138,7 @@ class NetworkFiles:
         """The network itself, once it is trained."""
         if self.finetuned is None or self.architecture is None:
             return None
-        costs = {limit.label: limit.cost for limit in self.limits if limit.cost is not None}
+        costs = {limit.label: limit.cost for limit in self.limits}
         return trained("found", str(self.architecture), costs, self.finetuned)
 
     def timed(self, limit: Limit) -> list[Json]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 
 from hardcorenas.report.figures import style
+from hardcorenas.report.run_files import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,17 +18,11 @@ if TYPE_CHECKING:
 
 _FOUND, _DRAWN = "found", "random networks"
 # What other methods found is drawn by their names; what nobody searched for, by what it is.
-_METHODS = {
-    "bcsfw": _FOUND,
-    "random": "random search",
-    "evolution": "evolution",
-    "penalty": "soft penalty",
-}
 _SYMBOLS = {
     _FOUND: ("circle", style.BLUE, 13),
-    "random search": ("square", style.ORANGE, 10),
-    "evolution": ("diamond", style.GREEN, 10),
-    "soft penalty": ("star", style.VIOLET, 11),
+    METHODS["random"]: ("square", style.ORANGE, 10),
+    METHODS["evolution"]: ("diamond", style.GREEN, 10),
+    METHODS["penalty"]: ("star", style.VIOLET, 11),
     _DRAWN: ("x-thin-open", style.ORANGE, 8),
     "lightest": ("triangle-left-open", style.GREY, 11),
     "heaviest": ("triangle-right-open", style.GREY, 11),
@@ -92,8 +87,8 @@ def _rows(
 
 
 def _points(run: RunFiles, network: NetworkFiles, limit: Limit) -> Iterable[_Point]:
-    if network.found is not None and limit.cost is not None:
-        kind = _METHODS.get(network.method, network.method)
+    if network.found is not None:
+        kind = _FOUND if network.method == "bcsfw" else METHODS.get(network.method, network.method)
         notes = [f"budget {limit.unit.format(limit.amount)}"]
         for entry in network.timed(limit):
             measured = limit.unit.format(entry["timing"]["median"])
