@@ -1,4 +1,4 @@
-"""Every method may look at as many images as any other; settings are checked in one line."""
+"""Every method may cost as much as any other; settings are checked in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.pipeline.effort import Effort, SearchSettings
+from hardcorenas.pipeline.effort import GRADIENT_COST, Effort, SearchSettings
 
 METHODS = ("bcsfw", "random", "evolution", "penalty")
 
@@ -30,7 +30,7 @@ all_settings = st.builds(
     one=st.integers(1, 3024),
     shares=st.integers(1, 16),
 )
-def test_every_method_gets_the_same_number_of_images(settings, num_heldout, one, shares):
+def test_every_method_may_cost_the_same(settings, num_heldout, one, shares):
     if num_heldout < shares:
         with pytest.raises(InvalidArgumentError, match=f"{shares} cannot share {num_heldout} held"):
             Effort.of(settings, num_heldout, one, shares)
@@ -42,12 +42,13 @@ def test_every_method_gets_the_same_number_of_images(settings, num_heldout, one,
     if settings.method in ("random", "evolution"):
         assert effort.steps == 0
         # One network is the least there can be.
-        assert yardstick.images - one < effort.images <= max(one, yardstick.images)
+        assert yardstick.cost - one < effort.cost <= max(one, yardstick.cost)
     elif settings.keeps_budgets:
         assert effort == yardstick
     else:  # a network that does not fit is nowhere to begin a local search
         assert effort.networks == 0
-        assert yardstick.images - effort.batch_size < effort.images <= yardstick.images
+        one_step = GRADIENT_COST * effort.batch_size
+        assert yardstick.cost - one_step < effort.cost <= yardstick.cost
 
 
 @given(

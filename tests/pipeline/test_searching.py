@@ -141,6 +141,28 @@ def test_what_is_asked_is_what_the_effort_says(method, projection):
         assert local is None
 
 
+def test_evolution_breeds_even_when_it_may_score_few_networks():
+    """With as many parents as networks it would be random search under another name."""
+    problem = Problem(SPACE, limits(0.4, ["macs"]))
+    asked = {}
+    for method in ("random", "evolution"):
+        utility, networks = AdditiveUtility(SPACE, seed=0), []
+
+        def score(network, networks=networks, utility=utility):
+            networks.append(network)
+            return utility.loss(network)
+
+        settings = SearchSettings(method=method)
+        search(problem, Question(utility, score), settings, Effort(8, 0, 40, 1))
+        asked[method] = networks
+    assert asked["random"][:10] == asked["evolution"][:10]
+    later = {
+        method: np.mean([utility.loss(network) for network in networks[10:]])
+        for method, networks in asked.items()
+    }
+    assert later["evolution"] < later["random"]
+
+
 def test_one_network_is_one_network():
     """Three projections are where the local search may begin; it may score only one here."""
     problem = Problem(SPACE, limits(0.4, ["macs"]))

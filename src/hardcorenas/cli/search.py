@@ -59,7 +59,7 @@ def search(
         local_networks: Networks next to the found one that may be scored; 0 for none.
         seed: Decides everything that is random.
         processes: On a processor; by default one a core.
-        method: bcsfw, random, evolution or penalty, all with the same number of images.
+        method: bcsfw, random, evolution or penalty, all at the same cost.
         projection: exact, greedy or joint; argmax and relaxed need not keep the budgets.
         init: balanced or lightest.
         penalty: Weight of the soft penalty.

@@ -11,7 +11,12 @@ import numpy as np
 
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.pipeline.effort import Effort, SearchSettings
-from hardcorenas.search.baselines import search_evolution, search_penalty, search_random
+from hardcorenas.search.baselines import (
+    POPULATION,
+    search_evolution,
+    search_penalty,
+    search_random,
+)
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.local import LocalSearch, search_locally
 from hardcorenas.search.problem import Problem
@@ -171,7 +176,11 @@ def search(
             )
         case "evolution":
             result = search_evolution(
-                problem, watched.score, num_evaluations=effort.networks, seed=settings.seed
+                problem,
+                watched.score,
+                num_evaluations=effort.networks,
+                seed=settings.seed,
+                population=_population(effort),
             )
         case "penalty":
             result = search_penalty(
@@ -184,6 +193,11 @@ def search(
         case "bcsfw":
             return _bcsfw(problem, watched, settings, effort)
     return result, None
+
+
+def _population(effort: Effort) -> int:
+    """Return how many networks evolution keeps: few enough for four generations."""
+    return max(2, min(POPULATION, effort.networks // 4))
 
 
 def _bcsfw(

@@ -1,7 +1,7 @@
 """Makes the sample of Fashion-MNIST that comes with the package, the same bytes every time.
 
 From every class 600 of the 6,000 training and 100 of the 1,000 test pictures, chosen by seed 0.
-Run: python experiments/make_fashion_sample.py FOLDER, which has the four idx.gz files.
+Run: python tools/make_fashion_sample.py FOLDER, which has the four idx.gz files.
 """
 
 from __future__ import annotations
