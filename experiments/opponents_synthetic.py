@@ -30,6 +30,7 @@ def methods(seed):
     """Return the searches by name."""
     found = {
         "BCSFW": partial(search_bcsfw, seed=seed),
+        "BCSFW without momentum": partial(search_bcsfw, seed=seed, momentum=0.0),
         "BCSFW, joint projection": partial(search_bcsfw, seed=seed, projection="joint"),
         "BCSFW from the lightest": partial(search_bcsfw, seed=seed, start="lightest"),
         "random": partial(search_random, seed=seed),

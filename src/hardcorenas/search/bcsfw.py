@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 BlockRule = Literal["random", "alternating"]
 Start = Literal["balanced", "lightest"]
 
+# Gradients of one batch are so noisy that a vertex chosen by them is little better than chance.
+MOMENTUM = 0.9
+
 
 class BudgetedSet:
     """The set of points that keep the budgets, walked one block of coordinates at a time."""
@@ -92,7 +95,7 @@ def search_bcsfw(
     projection: Method = "exact",
     block_rule: BlockRule = "random",
     step_rule: StepRule | None = None,
-    momentum: float = 0.0,
+    momentum: float = MOMENTUM,
     callback: Callable[[TraceStep, RelaxedPoint], bool | None] | None = None,
 ) -> SearchResult:
     """Search for the network of least objective that keeps every budget.
