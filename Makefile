@@ -4,7 +4,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo examples test docs commands pictures lint format bench stress experiments clean
+.PHONY: setup demo examples test docs commands pictures lint format bench stress experiments experiments-cifar10 \
+	experiments-quick clean
 
 setup: .venv/.installed
 
@@ -77,6 +78,41 @@ experiments: setup
 	$(BIN)/python experiments/latency_bundle.py --table docs/results/mobile-onnxruntime.json
 	$(BIN)/python experiments/hard_searches.py --run runs/demo --budgets 4 --seeds 1
 	$(BIN)/python experiments/found_against_random.py --seeds 2 --networks 6 --table docs/results/gray28-onnxruntime.json
+
+# The paper's experiments on CIFAR-10: about four hours on two cores. All of it goes on where it was.
+experiments-cifar10: setup
+	$(BIN)/hardcorenas data cifar10
+	$(BIN)/python experiments/one_shot_models.py
+	$(BIN)/python experiments/accuracy_latency.py
+	$(BIN)/python experiments/projections.py
+	$(BIN)/python experiments/hard_against_soft.py
+	$(BIN)/python experiments/initial_gain.py
+	$(BIN)/python experiments/mathematics.py
+	$(BIN)/python experiments/two_for_one.py
+	$(BIN)/python experiments/rank_correlation.py
+
+# Every script under experiments/ at a toy size, so that none of them rots.
+QUICK := runs/experiments-quick
+experiments-quick: setup
+	rm -rf $(QUICK)
+	$(BIN)/python experiments/toy_problem.py --steps 20 --out $(QUICK)
+	$(BIN)/python experiments/initial_points.py --out $(QUICK)
+	$(BIN)/python experiments/opponents_synthetic.py --evaluations 30 --seeds 1 --out $(QUICK)
+	$(BIN)/python experiments/latency_formula.py --space gray28 --minutes 0.2 --out $(QUICK)
+	$(BIN)/python experiments/latency_steps.py --space gray28 --minutes 0.2 --out $(QUICK)/results
+	$(BIN)/python experiments/latency_kept.py --table $(QUICK)/results/gray28-onnxruntime.json --networks 2 --seconds 1 --out $(QUICK)/results
+	$(BIN)/python experiments/latency_bundle.py --table $(QUICK)/results/gray28-onnxruntime.json --minutes 0.2 --out $(QUICK)/results
+	$(BIN)/python experiments/one_shot_models.py --quick
+	$(BIN)/python experiments/accuracy_latency.py --quick
+	$(BIN)/python experiments/projections.py --quick
+	$(BIN)/python experiments/hard_against_soft.py --quick
+	$(BIN)/python experiments/initial_gain.py --quick
+	$(BIN)/python experiments/mathematics.py --quick
+	$(BIN)/python experiments/two_for_one.py --quick
+	$(BIN)/python experiments/rank_correlation.py --quick
+	$(BIN)/python experiments/one_shot_dealing.py --quick --out $(QUICK)/results/one_shot_dealing.json
+	$(BIN)/python experiments/hard_searches.py --run $(QUICK)/multi --table docs/results/gray28-onnxruntime.json --budgets 1 --seeds 1 --local-networks 2 --out $(QUICK)/results/hard_searches.json
+	$(BIN)/python experiments/found_against_random.py --quick --seeds 1 --networks 2 --table docs/results/gray28-onnxruntime.json --folder $(QUICK)/found_against_random --out $(QUICK)/results/found_against_random.json
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site

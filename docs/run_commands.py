@@ -7,10 +7,11 @@ on the line before the block may say what is special about it:
     <!-- stop after 20 s -->      they go on until they are stopped
     <!-- run by: make demo -->    something else runs them: a target of the Makefile, a test, a page
 
-Each page has a folder of its own, with examples/ and a folder photos/ of small pictures of five
-classes, all of different sizes; pages that speak of runs/demo begin where ``make demo``, the first
-thing README shows, leaves a reader. Results go to docs/results/commands.json, which ``tests/docs``
-compares with the pages. They want the machine to themselves: some of the commands time networks.
+Each page has a folder of its own, with examples/, models/ and a folder photos/ of small pictures of
+five classes, all of different sizes; pages that speak of runs/demo begin where ``make demo``, the
+first thing README shows, leaves a reader. Results go to docs/results/commands.json, which
+``tests/docs`` compares with the pages. They want the machine to themselves: some of the commands
+time networks.
 
 Run: python docs/run_commands.py [PAGE ...] [--list] [--keep FOLDER] [--demo runs/demo]
 """
@@ -166,7 +167,8 @@ def run_page(page: str, folder: Path, demo: Path | None) -> list[dict[str, objec
     from hardcorenas import __version__
 
     folder.mkdir(parents=True)
-    shutil.copytree(ROOT / "examples", folder / "examples")
+    for given in ("examples", "models"):
+        shutil.copytree(ROOT / given, folder / given)
     (folder / ".venv").symlink_to(sys.prefix)
     make_photos(folder / "photos")
     if demo is not None:

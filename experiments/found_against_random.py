@@ -94,6 +94,17 @@ def one_seed(config, number, test):
     }
 
 
+def made_quick(config):
+    """Return the same job at a toy size."""
+    return replace(
+        config,
+        train=replace(config.train, heaviest_epochs=1, paths_epochs=1),
+        search=replace(config.search, epochs=0.2, local_networks=2),
+        finetune=FinetuneConfig(epochs=1),
+        certify=CertifyConfig(seconds=1, attempts=1),
+    )
+
+
 def main():
     """Do it for every seed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -101,10 +112,14 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--networks", type=int, default=20)
     parser.add_argument("--table", default=None, help="instead of measuring one")
+    parser.add_argument("--quick", action="store_true", help="a toy size, to see that it runs")
     parser.add_argument("--out", type=Path, default=RESULTS / "found_against_random.json")
     arguments = parser.parse_args()
-    test = load_data("fashion-mnist", resolution=28, channels=1).test
     base = hc.Config(budgets=("latency=50%",), finetune=FinetuneConfig(epochs=5), certify=SHORT)
+    images = "fashion-mnist"
+    if arguments.quick:
+        base, images = made_quick(base), "fashion-mnist-sample"
+    test = load_data(images, resolution=28, channels=1).test
     rows = []
     for seed in range(arguments.seeds):
         device = replace(base.device, table=arguments.table)

@@ -35,10 +35,10 @@ def amounts(table, number):
     return np.linspace(table.cheapest_cost, table.dearest_cost, number).astype(int).tolist()
 
 
-def one_search(model, data, budgets, seed, test_accuracy):
+def one_search(model, data, budgets, settings, test_accuracy):
     """Search once; return what is worth keeping."""
     problem = Problem(model.space, budgets)
-    settings = hc.SearchSettings(seed=seed)
+    seed = settings.seed
     effort = Effort.of(settings, len(data.heldout), images_per_network(data))
     question = question_of(model, data, effort, seed=seed, first_call=0, processes=ALONE)
     broken = []
@@ -77,12 +77,14 @@ def main():
     parser.add_argument("--run", type=Path, default=Path("runs/demo"))
     parser.add_argument("--budgets", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--table", type=Path, default=None, help="instead of the run's own")
+    parser.add_argument("--local-networks", type=int, default=None, help="of each local search")
     parser.add_argument("--out", type=Path, default=RESULTS / "hard_searches.json")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     run = FinishedRun.open(arguments.run)
     model, data = run.supernet(), run.data()
-    latency = hc.ResourceTable.load(arguments.run / "table.json")
+    latency = hc.ResourceTable.load(arguments.table or arguments.run / "table.json")
     params = hc.count(run.space, "params")
     known = {}
 
@@ -99,7 +101,8 @@ def main():
             # Tight enough to bind at the looser latencies.
             second = hc.Budget(params, str((params.cheapest_cost + params.dearest_cost) // 3))
             for budgets in ([first], [first, second]):
-                row = one_search(model, data, budgets, seed, test_accuracy)
+                settings = hc.SearchSettings(seed=seed, local_networks=arguments.local_networks)
+                row = one_search(model, data, budgets, settings, test_accuracy)
                 rows.append(row)
                 print(json.dumps(row), flush=True)
     text = artifacts.dump({"rows": rows}, kind="hard-searches", version=1)

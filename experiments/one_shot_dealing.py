@@ -21,13 +21,14 @@ import numpy as np
 import torch
 
 import hardcorenas as hc
+from hardcorenas.artifacts import write_text
 from hardcorenas.supernet import paths
 from hardcorenas.train.data import load_data
 from hardcorenas.train.evaluate import score
 from hardcorenas.train.job import Job
 from hardcorenas.train.one_shot import train_one_shot
 from hardcorenas.train.processes import Processes
-from hardcorenas.train.recipe import SMALL
+from hardcorenas.train.recipe import SMALL, Recipe
 
 RESULT = Path(__file__).parents[1] / "docs" / "results" / "one_shot_dealing.json"
 DATA = "fashion-mnist-sample"
@@ -46,13 +47,13 @@ def uniform_networks() -> list[hc.Architecture]:
     ]
 
 
-def accuracies(at_once: int, seed: int) -> tuple[list[float], float]:
+def accuracies(at_once: int, seed: int, recipe: Recipe) -> tuple[list[float], float]:
     """Train with so many expansions at once; return the networks' accuracies, and seconds."""
     paths.EXPANSIONS_AT_ONCE = at_once
     paths.FEWEST_IMAGES = 1  # however small the groups become
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        job = Job(SPACE, DATA, RECIPE, Path(folder) / "run", seed=seed)
+        job = Job(SPACE, DATA, recipe, Path(folder) / "run", seed=seed)
         supernet = train_one_shot(job)
     seconds = time.monotonic() - start
     data = load_data(DATA, resolution=28, channels=1, seed=seed)
@@ -62,19 +63,23 @@ def accuracies(at_once: int, seed: int) -> tuple[list[float], float]:
 
 def main() -> None:
     """Train and score for each seed; write and print the means."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, default=1)
-    seeds = range(parser.parse_args().seeds)
+    parser.add_argument("--quick", action="store_true", help="an epoch a phase, to see it run")
+    parser.add_argument("--out", type=Path, default=RESULT)
+    arguments = parser.parse_args()
+    seeds = range(arguments.seeds)
+    recipe = RECIPE.replace(heaviest_epochs=1, paths_epochs=1) if arguments.quick else RECIPE
     result = {}
     for at_once in (2, 3):
-        runs = [accuracies(at_once, seed) for seed in seeds]
+        runs = [accuracies(at_once, seed, recipe) for seed in seeds]
         result[str(at_once)] = {
             "accuracies": [values for values, _ in runs],
             "seconds": [seconds for _, seconds in runs],
         }
         mean = np.mean([values for values, _ in runs], axis=1)
         print(f"{at_once} expansions at once: mean accuracy {mean.round(4)} of 18 networks")
-    RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_text(arguments.out, json.dumps(result, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,215 @@
+"""Accuracy against latency: BCSFW and its opponents at five budgets, all at the same cost.
+
+Every search gets as much time as BCSFW with its local search. The uniformly scaled network is the
+best of those that are the same everywhere and fit. All networks are fine-tuned alike and judged on
+test images; those of the first seed are timed by themselves under ONNX Runtime.
+Writes accuracy_latency.json and its picture. Run: python experiments/accuracy_latency.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from hardcorenas.pipeline.searching import SCORE_IMAGES
+from hardcorenas.train.evaluate import heldout_loss
+from hardcorenas.train.finished import FinishedRun
+from setting import (
+    ALONE,
+    Setting,
+    Training,
+    in_parallel,
+    milliseconds,
+    one_shot_accuracies,
+    problem_of,
+    read_arguments,
+    search_all,
+    standard_error,
+    time_network,
+    train_all,
+    uniform_networks,
+    with_error,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import hardcorenas as hc
+
+    Row = dict[str, Any]
+
+NAMES = {
+    "bcsfw": "BCSFW",
+    "random": "random search",
+    "evolution": "evolution",
+    "penalty": "soft penalty, argmax",
+    "uniform": "uniformly scaled",
+}
+
+
+def searched(setting: Setting) -> list[Row]:
+    """Return the networks that the searches found."""
+    jobs = [
+        (budget, replace(setting.search, method=cast("Any", method), seed=seed))
+        for seed in range(setting.seeds)
+        for budget in setting.budgets
+        for method in NAMES
+        if method != "uniform"
+    ]
+    return [
+        {
+            "method": settings.method,
+            "limit": budget.limit,
+            "seed": settings.seed,
+            "network": found.architecture,
+            "search_seconds": found.details["seconds"],
+        }
+        for (budget, settings), (found, _) in zip(jobs, search_all(setting, jobs), strict=True)
+    ]
+
+
+def scaled(setting: Setting) -> list[Row]:
+    """Return the best network of each budget that is the same everywhere, for every seed."""
+    networks = list(uniform_networks(setting.space, (True, False)).values())
+    half = -(-len(networks) // 2)
+    parts = [(setting.multi, networks[:half]), (setting.multi, networks[half:])]
+    done = in_parallel(_losses, parts, lambda part: f"{len(part[1])} uniform networks scored")
+    losses = [loss for part in done for loss in part]
+    rows = []
+    for budget in setting.budgets:
+        problem = problem_of(setting, budget)
+        fitting = [
+            (loss, i)
+            for i, (network, loss) in enumerate(zip(networks, losses, strict=True))
+            if problem.fits_discrete(network)
+        ]
+        best = networks[min(fitting)[1]] if fitting else problem.lightest
+        rows += [
+            {"method": "uniform", "limit": budget.limit, "seed": seed, "network": best}
+            for seed in range(setting.seeds)
+        ]
+    return rows
+
+
+def _losses(part: tuple[Path, list[hc.Architecture]]) -> list[float]:
+    run = FinishedRun.open(part[0])
+    model, data = run.supernet(), run.data()
+    return [heldout_loss(model, network, data, ALONE, SCORE_IMAGES) for network in part[1]]
+
+
+def judge(setting: Setting, rows: list[Row]) -> None:
+    """Add to each row what its network costs and how good it is."""
+    networks = [row["network"] for row in rows]
+    one_shot = one_shot_accuracies(setting.multi, networks)
+    trainings = [Training(row["network"], setting.finetune_epochs, row["seed"]) for row in rows]
+    trained = train_all(setting, trainings)
+    budgets = {budget.limit: budget for budget in setting.budgets}
+    for row, right, found in zip(rows, one_shot, trained, strict=True):
+        cost = budgets[row["limit"]].table.cost(row["network"])
+        row |= {"cost": cost, "fits": cost <= row["limit"], "one_shot": right}
+        row |= {"finetuned": found.accuracy, "finetune_seconds": found.seconds}
+
+
+def time_networks(setting: Setting, rows: list[Row]) -> None:
+    """Time the networks of the first seed, one after the other, on an otherwise idle machine."""
+    budgets = {budget.limit: budget for budget in setting.budgets}
+    for row in rows:
+        if row["seed"] == 0:
+            certificate = time_network(setting, row["network"], budgets[row["limit"]])
+            timing = certificate.entries[0].timing
+            assert timing is not None
+            row |= {"measured": timing.median, "verdict": certificate.verdict}
+
+
+def summarise(rows: list[Row]) -> list[Row]:
+    """Return the mean over seeds of each method at each budget."""
+    summary = []
+    for limit in dict.fromkeys(row["limit"] for row in rows):
+        for method in NAMES:
+            mine = [r for r in rows if (r["limit"], r["method"]) == (limit, method)]
+            finetuned = [row["finetuned"] for row in mine]
+            summary.append(
+                {
+                    "limit": limit,
+                    "method": method,
+                    "cost": float(np.mean([row["cost"] for row in mine])),
+                    "finetuned": float(np.mean(finetuned)),
+                    "error": standard_error(finetuned),
+                    "one_shot": float(np.mean([row["one_shot"] for row in mine])),
+                    "one_shot_error": standard_error([row["one_shot"] for row in mine]),
+                    "over_budget": sum(not row["fits"] for row in mine),
+                    "runs": len(mine),
+                }
+            )
+    return summary
+
+
+def leads(rows: list[Row]) -> dict[str, Row]:
+    """Return by how much BCSFW leads each opponent, over budgets and seeds in pairs."""
+    ours = {(r["limit"], r["seed"]): r for r in rows if r["method"] == "bcsfw"}
+    found = {}
+    for method in NAMES:
+        if method == "bcsfw":
+            continue
+        theirs = [row for row in rows if row["method"] == method]
+        pairs = [(ours[row["limit"], row["seed"]], row) for row in theirs]
+        found[method] = {
+            measure: {
+                "mean": float(np.mean([a[measure] - b[measure] for a, b in pairs])),
+                "error": standard_error([a[measure] - b[measure] for a, b in pairs]),
+            }
+            for measure in ("finetuned", "one_shot")
+        }
+    return found
+
+
+def draw(summary: list[Row], path: Path) -> None:
+    """Draw accuracy over what the networks cost; budgets as lines."""
+    figure, axis = plt.subplots(figsize=(8, 5), layout="constrained")
+    for limit in dict.fromkeys(row["limit"] for row in summary):
+        axis.axvline(milliseconds(limit), color="gray", linewidth=0.7, linestyle=":")
+    for method, name in NAMES.items():
+        mine = [row for row in summary if row["method"] == method]
+        axis.errorbar(
+            [milliseconds(row["cost"]) for row in mine],
+            [100 * row["finetuned"] for row in mine],
+            yerr=[100 * (row["error"] or 0.0) for row in mine],
+            label=name,
+            capsize=3,
+            marker="o",
+            linewidth=2.2 if method == "bcsfw" else 1.1,
+            zorder=3 if method == "bcsfw" else 2,
+        )
+    axis.set(xlabel="latency by the table, ms (dotted: budgets)", ylabel="test images right, %")
+    axis.grid(alpha=0.3)
+    axis.legend()
+    figure.savefig(path, dpi=130)
+
+
+def main() -> None:
+    """Search, fine-tune, time, write, draw."""
+    setting = read_arguments(__doc__ or "")
+    rows = searched(setting) + scaled(setting)
+    judge(setting, rows)
+    time_networks(setting, rows)
+    summary = summarise(rows)
+    plain = [row | {"network": str(row["network"])} for row in rows]
+    content = {"rows": plain, "summary": summary, "leads": leads(rows)}
+    draw(summary, setting.picture("accuracy_latency.png"))
+    setting.write("accuracy_latency", content)
+    for row in summary:
+        print(
+            f"≤ {milliseconds(row['limit']):.3f} ms  {NAMES[row['method']]:22s}"
+            f"{with_error(row['finetuned'], row['error'])}, one-shot {row['one_shot']:.2%}, "
+            f"over budget {row['over_budget']} of {row['runs']}"
+        )
+    for method, lead in content["leads"].items():
+        told = with_error(*lead["finetuned"].values(), sign="+")
+        print(f"BCSFW leads {NAMES[method]:22s}by {told}")
+
+
+if __name__ == "__main__":
+    main()

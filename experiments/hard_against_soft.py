@@ -1,0 +1,93 @@
+"""How far a soft penalty misses the budget as its weight λ varies, on the trained model.
+
+At three budgets the penalty walks with each λ and ends with an argmax; BCSFW searches beside it.
+What counts is what the network costs, over its budget. Writes hard_against_soft.json and its
+picture. Run: python experiments/hard_against_soft.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+
+from setting import (
+    Setting,
+    bcsfw_searches,
+    milliseconds,
+    one_shot_accuracies,
+    read_arguments,
+    search_all,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WEIGHTS = (0.01, 0.1, 1.0, 10.0)
+
+
+def compare(setting: Setting) -> list[dict[str, Any]]:
+    """Return a row for each budget and λ, and for BCSFW."""
+    budgets = setting.budgets
+    picked = [budgets[i] for i in sorted({0, len(budgets) // 2, len(budgets) - 1})]
+    jobs = [
+        (budget, replace(setting.search, method="penalty", penalty=weight))
+        for budget in picked
+        for weight in (WEIGHTS if setting.name == "full" else WEIGHTS[::2])
+    ]
+    found = [
+        (budget, f"λ = {settings.penalty:g}", result.architecture)
+        for (budget, settings), (result, _) in zip(jobs, search_all(setting, jobs), strict=True)
+    ]
+    found += [
+        (budget, "BCSFW", network)
+        for budget, seed, network, _ in bcsfw_searches(setting)
+        if seed == 0 and budget.limit in {b.limit for b in picked}
+    ]
+    right = one_shot_accuracies(setting.multi, [network for *_, network in found])
+    return [
+        {
+            "limit": budget.limit,
+            "method": method,
+            "network": str(network),
+            "cost": budget.table.cost(network),
+            "over": budget.table.cost(network) / budget.limit - 1,
+            "one_shot": value,
+        }
+        for (budget, method, network), value in zip(found, right, strict=True)
+    ]
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Draw the miss of every λ at every budget."""
+    figure, axis = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    for limit in dict.fromkeys(row["limit"] for row in rows):
+        over = {row["method"]: 100 * row["over"] for row in rows if row["limit"] == limit}
+        label = f"budget {milliseconds(limit):.3f} ms"
+        axis.plot(range(len(methods)), [over[m] for m in methods], "o", label=label, markersize=8)
+    axis.axhline(0, color="black", linewidth=0.8)
+    axis.set_xticks(range(len(methods)), methods)
+    axis.set_ylabel("cost less budget, % of the budget")
+    axis.set_title("Above the line the budget is broken", fontsize=10)
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=9)
+    figure.savefig(path, dpi=130)
+
+
+def main() -> None:
+    """Search, judge, write, draw."""
+    setting = read_arguments(__doc__ or "")
+    rows = compare(setting)
+    draw(rows, setting.picture("hard_against_soft.png"))
+    setting.write("hard_against_soft", {"rows": rows})
+    for row in rows:
+        print(
+            f"≤ {milliseconds(row['limit']):.3f} ms  {row['method']:10s}{row['over']:+8.1%} of the "
+            f"budget, {row['one_shot']:.2%} of test images"
+        )
+
+
+if __name__ == "__main__":
+    main()

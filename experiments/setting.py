@@ -1,0 +1,353 @@
+"""What the experiments on CIFAR-10 share: one-shot model, latency table, budgets, places, sizes.
+
+With ``--quick`` the same scripts do the same on the embedded sample, at a toy size that says
+nothing but that they run. Everything goes on where it was; what is there is not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import matplotlib as mpl
+import numpy as np
+import torch
+
+import hardcorenas as hc
+from hardcorenas import artifacts
+from hardcorenas.deploy.certificate import Certificate
+from hardcorenas.pipeline.network_folder import FORMAT_VERSION, NetworkFolder
+from hardcorenas.pipeline.search_run import Found, SearchJob, search_run
+from hardcorenas.search.point import RelaxedPoint, to_units
+from hardcorenas.search.problem import Problem
+from hardcorenas.train.evaluate import accuracy, ready_network
+from hardcorenas.train.finetune import Finetuned, FinetuneJob, Start, finetune
+from hardcorenas.train.finished import FinishedRun
+from hardcorenas.train.processes import Processes
+from hardcorenas.train.recipe import SMALL, Recipe
+
+mpl.use("Agg")
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+ROOT = Path(__file__).resolve().parents[1]
+ALONE = Processes(0, 1, torch.device("cpu"))
+WORKERS = 2  # of one core each
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The size of the experiments.
+
+    Attributes:
+        name: How files of this size are called.
+        preset: Name of the space.
+        data: Name of the data set.
+        recipe: Of the one-shot model.
+        runs: Where models and networks are kept.
+        published: Where the multi-path model is copied to.
+        docs: Where ``results/`` and ``pictures/`` are.
+        table: The latency table, with the device it was measured on.
+        shares: Budgets, as shares of the way from the lightest network's latency to the heaviest's.
+        seeds: Seeds of searches and fine-tuning.
+        search: How BCSFW searches; the others get as much.
+        finetune_epochs: Of every network that is compared with others.
+        standalone_epochs: Of every network that is trained from scratch.
+        long_epochs: Of long fine-tuning.
+        certify_seconds: For which a network is timed.
+    """
+
+    name: str
+    preset: str
+    data: str
+    recipe: Recipe
+    runs: Path
+    published: Path
+    docs: Path
+    table: Path
+    shares: tuple[float, ...]
+    seeds: int
+    search: hc.SearchSettings
+    finetune_epochs: int
+    standalone_epochs: int
+    long_epochs: int
+    certify_seconds: float
+
+    @property
+    def space(self) -> hc.SearchSpace:
+        """The space, with the ten classes of either data set."""
+        return hc.SearchSpace.preset(self.preset)
+
+    @property
+    def multi(self) -> Path:
+        """The one-shot model that was trained with a path for every image."""
+        return self.runs / "multi"
+
+    @property
+    def single(self) -> Path:
+        """The one that was trained with a path for every batch."""
+        return self.runs / "single"
+
+    @property
+    def budgets(self) -> list[hc.Budget]:
+        """Latency budgets, from the tightest to the loosest."""
+        table = hc.ResourceTable.load(self.table)
+        lightest, heaviest = table.cheapest_cost, table.dearest_cost
+        return [
+            hc.Budget(table, f"{int(lightest + share * (heaviest - lightest))}ns")
+            for share in self.shares
+        ]
+
+    def write(self, name: str, content: dict[str, Any]) -> None:
+        """Keep a result, and with it on what it was obtained."""
+        known = {"size": self.name, "space": self.preset, "data": self.data}
+        text = artifacts.dump(known | content, kind=name.replace("_", "-"), version=1)
+        path = self.docs / "results" / f"{name}.json"
+        artifacts.write_text(path, text)
+        print(f"written: {path}")
+
+    def picture(self, name: str) -> Path:
+        """Return where a picture goes."""
+        folder = self.docs / "pictures"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / name
+
+
+FULL = Setting(
+    name="full",
+    preset="rgb32",
+    data="cifar10",
+    recipe=SMALL.replace(heaviest_epochs=10, paths_epochs=8),
+    runs=ROOT / "runs" / "experiments",
+    published=ROOT / "models" / "rgb32-cifar10",
+    docs=ROOT / "docs",
+    table=ROOT / "docs" / "results" / "rgb32-onnxruntime.json",
+    shares=(0.1, 0.25, 0.4, 0.55, 0.7),
+    seeds=2,
+    search=hc.SearchSettings(epochs=0.5, batch_size=64, local_networks=12),
+    finetune_epochs=1,
+    standalone_epochs=2,
+    long_epochs=2,
+    certify_seconds=5.0,
+)
+
+QUICK = replace(
+    FULL,
+    name="quick",
+    preset="gray28",
+    data="fashion-mnist-sample",
+    recipe=SMALL.replace(heaviest_epochs=1, paths_epochs=1),
+    runs=ROOT / "runs" / "experiments-quick",
+    published=ROOT / "runs" / "experiments-quick" / "published",
+    docs=ROOT / "runs" / "experiments-quick",
+    table=ROOT / "docs" / "results" / "gray28-onnxruntime.json",
+    shares=(0.2, 0.6),
+    seeds=1,
+    search=hc.SearchSettings(epochs=0.2, batch_size=32, local_networks=2),
+    finetune_epochs=1,
+    standalone_epochs=1,
+    long_epochs=2,
+    certify_seconds=0.5,
+)
+
+
+def read_arguments(description: str) -> Setting:
+    """Return the size that is asked for on the command line."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a toy size, to see that it runs")
+    parser.add_argument("--seeds", type=int, help="of searches and fine-tuning")
+    arguments = parser.parse_args()
+    setting = QUICK if arguments.quick else FULL
+    if arguments.seeds:
+        setting = replace(setting, seeds=arguments.seeds)
+    return setting
+
+
+def in_parallel(
+    work: Callable[[Item], Result], items: Sequence[Item], of: Callable[[Item], str] = str
+) -> list[Result]:
+    """Return the work's results on all items, done two at a time, each on a core of its own."""
+    if not items:
+        return []
+    context = get_context("spawn")
+    cores = context.Queue()
+    for core in sorted(os.sched_getaffinity(0))[:WORKERS]:
+        cores.put(core)
+    with ProcessPoolExecutor(WORKERS, context, _take_core, (cores,)) as pool:
+        futures = {pool.submit(work, item): item for item in items}
+        for number, future in enumerate(as_completed(futures), 1):
+            future.result()  # an error ends it at once
+            print(f"  {number}/{len(items)} {of(futures[future])}", flush=True)
+    return [future.result() for future in futures]
+
+
+def _take_core(cores: Any) -> None:
+    """Use one core: that is also how many threads a worker starts."""
+    os.sched_setaffinity(0, {cores.get()})
+    torch.set_num_threads(1)
+
+
+def search_all(
+    setting: Setting, jobs: Sequence[tuple[hc.Budget, hc.SearchSettings]]
+) -> list[tuple[Found, NetworkFolder]]:
+    """Return what searches on the multi-path model found, and where each is written down."""
+    asked = [
+        SearchJob(setting.multi, setting.runs / "searches" / _name(b, s), (b,), s) for b, s in jobs
+    ]
+    found = in_parallel(search_run, asked, lambda job: job.folder.name)
+    return [(f, NetworkFolder(job.folder)) for f, job in zip(found, asked, strict=True)]
+
+
+def bcsfw_searches(
+    setting: Setting,
+) -> list[tuple[hc.Budget, int, hc.Architecture, NetworkFolder]]:
+    """Return budget, seed, network and folder of the searches by BCSFW, which all share."""
+    jobs = [
+        (budget, replace(setting.search, seed=seed))
+        for seed in range(setting.seeds)
+        for budget in setting.budgets
+    ]
+    return [
+        (budget, settings.seed, found.architecture, folder)
+        for (budget, settings), (found, folder) in zip(jobs, search_all(setting, jobs), strict=True)
+    ]
+
+
+def saved_point(problem: Problem, folder: NetworkFolder) -> RelaxedPoint:
+    """Return the point that a search ended at."""
+    path = folder.path / "point.json"
+    content = artifacts.parse(
+        artifacts.read_text(path), kind="point", version=FORMAT_VERSION, source=str(path)
+    )
+    return RelaxedPoint(
+        to_units(np.array(content["alpha"]), problem.choice_sinks),
+        to_units(np.array(content["beta"]), problem.depth_sinks),
+    )
+
+
+def _name(budget: hc.Budget, settings: hc.SearchSettings) -> str:
+    parts = [settings.method, f"{budget.limit}ns", f"seed-{settings.seed}"]
+    usual = hc.SearchSettings()
+    parts += [
+        f"{name}-{getattr(settings, name)}"
+        for name in ("start", "penalty", "local_networks", "epochs")
+        if getattr(settings, name) != getattr(usual, name)
+    ]
+    return "_".join(parts)
+
+
+@dataclass(frozen=True)
+class Training:
+    """One network to train by itself."""
+
+    architecture: hc.Architecture
+    epochs: int
+    seed: int = 0
+    distillation: float = 0.0
+    start: Start = "supernet"
+    learning_rate: float | None = None
+
+
+def train_all(setting: Setting, trainings: Sequence[Training]) -> list[Finetuned]:
+    """Return how networks of the multi-path model do after training, each of them once."""
+    jobs = {}
+    for training in trainings:
+        name = hashlib.sha256(repr(training).encode()).hexdigest()[:16]
+        jobs[training] = FinetuneJob(
+            setting.multi,
+            training.architecture,
+            setting.runs / "networks" / name,
+            epochs=training.epochs,
+            learning_rate=training.learning_rate,
+            distillation=training.distillation,
+            start=training.start,
+            seed=training.seed,
+        )
+    done = in_parallel(
+        _train, list(jobs.values()), lambda job: f"{job.start} {job.epochs} {job.architecture}"
+    )
+    outcomes = dict(zip(jobs, done, strict=True))
+    return [outcomes[training] for training in trainings]
+
+
+def _train(job: FinetuneJob) -> Finetuned:
+    return finetune([job])[0]
+
+
+def one_shot_accuracies(run: Path, networks: Sequence[hc.Architecture]) -> list[float]:
+    """Return the share of test images that networks get right with the weights of a model."""
+    distinct = list(dict.fromkeys(networks))
+    half = -(-len(distinct) // WORKERS)
+    parts = [(run, distinct[i : i + half]) for i in range(0, len(distinct), half)]
+    lists = in_parallel(_accuracies, parts, lambda part: f"{len(part[1])} networks judged")
+    known = dict(zip(distinct, (value for values in lists for value in values), strict=True))
+    return [known[network] for network in networks]
+
+
+def _accuracies(part: tuple[Path, Sequence[hc.Architecture]]) -> list[float]:
+    folder, networks = part
+    run = FinishedRun.open(folder)
+    model, data = run.supernet(), run.data()
+    pictures = data.heldout if data.test is None else data.test
+    return [
+        accuracy(ready_network(model, network, data, ALONE), data, pictures, ALONE)
+        for network in networks
+    ]
+
+
+def uniform_networks(
+    space: hc.SearchSpace, se: tuple[bool, ...] = (True,)
+) -> dict[str, hc.Architecture]:
+    """Return the networks that are the same everywhere: depth × expansion × kernel."""
+    stage = space.stages[0]
+    return {
+        f"{depth} × e{expansion}k{kernel}{'se' if excite else ''}": hc.Architecture(
+            space, ((hc.Choice(expansion, kernel, excite),) * depth,) * len(space.stages)
+        )
+        for depth in stage.depths
+        for expansion in stage.expansions
+        for kernel in stage.kernel_sizes
+        for excite in se
+    }
+
+
+def time_network(setting: Setting, network: hc.Architecture, budget: hc.Budget) -> Certificate:
+    """Return a network's certificate, timed on this machine, which should be idle."""
+    name = hashlib.sha256(f"{network} {budget.limit}".encode()).hexdigest()[:16]
+    path = setting.runs / "certificates" / f"{name}.json"
+    if not path.exists():
+        made = hc.certify(network, [budget], insist=True, seconds=setting.certify_seconds)
+        made.save(path)
+    return Certificate.load(path)
+
+
+def problem_of(setting: Setting, budget: hc.Budget) -> Problem:
+    """Return what is searched in."""
+    return Problem(setting.space, [budget])
+
+
+def standard_error(values: Sequence[float]) -> float | None:
+    """Return the standard error of a mean; nothing for a single value."""
+    if len(values) < 2:
+        return None
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def with_error(mean: float, error: float | None, sign: str = "") -> str:
+    """Return a share of images with its error, as a reader wants it."""
+    return f"{mean:{sign}.2%}" + ("" if error is None else f" ± {error:.2%}")
+
+
+def milliseconds(nanoseconds: float) -> float:
+    """Return a latency in the unit of tables and pictures."""
+    return nanoseconds / 1e6
