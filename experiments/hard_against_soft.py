@@ -29,8 +29,7 @@ WEIGHTS = (0.01, 0.1, 1.0, 10.0)
 
 def compare(setting: Setting) -> list[dict[str, Any]]:
     """Return a row for each budget and λ, and for BCSFW."""
-    budgets = setting.budgets
-    picked = [budgets[i] for i in sorted({0, len(budgets) // 2, len(budgets) - 1})]
+    picked = setting.three_budgets
     jobs = [
         (budget, replace(setting.search, method="penalty", penalty=weight))
         for budget in picked

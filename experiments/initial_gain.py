@@ -84,11 +84,18 @@ def gains(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Return the mean relative gain of the balanced start, by what is compared."""
     found = {}
     for measure in ("projected", "local", "finetuned"):
-        by_start = {
-            start: np.array([row[measure] for row in rows if row["start"] == start])
-            for start in STARTS
-        }
-        relative = (by_start["balanced"] / by_start["lightest"] - 1).tolist()
+        known = {(r["limit"], r["seed"], r["start"]): r[measure] for r in rows}
+        relative = [
+            float(
+                np.mean(
+                    [
+                        known[limit, seed, "balanced"] / known[limit, seed, "lightest"] - 1
+                        for seed in {row["seed"] for row in rows}
+                    ]
+                )
+            )
+            for limit in dict.fromkeys(row["limit"] for row in rows)
+        ]
         found[measure] = {"mean": float(np.mean(relative)), "error": standard_error(relative)}
     return found
 

@@ -131,9 +131,7 @@ def main() -> None:
     torch.set_num_threads(1)
     run = FinishedRun.open(setting.multi)
     model, data = run.supernet(), run.data()
-    budgets = setting.budgets
-    picked = [budgets[i] for i in sorted({0, len(budgets) // 2, len(budgets) - 1})]
-    rows = [one_search(setting, model, data, budget) for budget in picked]
+    rows = [one_search(setting, model, data, budget) for budget in setting.three_budgets]
     draw(rows, setting.picture("mathematics.png"))
     setting.write("mathematics", {"rows": rows})
     for row in rows:

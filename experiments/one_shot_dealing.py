@@ -18,7 +18,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import torch
 
 import hardcorenas as hc
 from hardcorenas.artifacts import write_text
@@ -27,24 +26,13 @@ from hardcorenas.train.data import load_data
 from hardcorenas.train.evaluate import score
 from hardcorenas.train.job import Job
 from hardcorenas.train.one_shot import train_one_shot
-from hardcorenas.train.processes import Processes
 from hardcorenas.train.recipe import SMALL, Recipe
+from setting import ALONE, uniform_networks
 
 RESULT = Path(__file__).parents[1] / "docs" / "results" / "one_shot_dealing.json"
 DATA = "fashion-mnist-sample"
 SPACE = hc.SearchSpace.preset("gray28")
 RECIPE = SMALL.replace(heaviest_epochs=10, paths_epochs=24)
-
-
-def uniform_networks() -> list[hc.Architecture]:
-    """Return the networks that are the same everywhere, with squeeze-and-excitation."""
-    stage = SPACE.stages[0]
-    return [
-        hc.Architecture(SPACE, ((hc.Choice(expansion, kernel, True),) * depth,) * 3)
-        for depth in stage.depths
-        for expansion in stage.expansions
-        for kernel in stage.kernel_sizes
-    ]
 
 
 def accuracies(at_once: int, seed: int, recipe: Recipe) -> tuple[list[float], float]:
@@ -57,8 +45,9 @@ def accuracies(at_once: int, seed: int, recipe: Recipe) -> tuple[list[float], fl
         supernet = train_one_shot(job)
     seconds = time.monotonic() - start
     data = load_data(DATA, resolution=28, channels=1, seed=seed)
-    alone = Processes(0, 1, torch.device("cpu"))
-    return [score(supernet, network, data, alone) for network in uniform_networks()], seconds
+    return [
+        score(supernet, network, data, ALONE) for network in uniform_networks(SPACE).values()
+    ], seconds
 
 
 def main() -> None:

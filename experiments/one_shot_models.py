@@ -1,8 +1,8 @@
 """The one-shot models of all other experiments: one path for each image, one path for each batch.
 
-Both start their second phase from the same heaviest network w̄*. The multi-path model is copied to
-models/, where ``hardcorenas search`` finds it. Writes one_shot_models.json and its picture.
-Run: python experiments/one_shot_models.py
+Both start their second phase from the same heaviest network w̄*. Other experiments use what is
+trained here, or else the published model. Writes one_shot_models.json and its picture.
+Run: python experiments/one_shot_models.py   (with --publish, the multi-path model goes to models/)
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import torch
 
 from hardcorenas import artifacts
@@ -21,7 +22,14 @@ from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.job import Job
 from hardcorenas.train.one_shot import HEAVIEST, PATHS, train_one_shot
 from hardcorenas.train.run_folder import FORMAT_VERSION, RunFolder
-from setting import ALONE, Setting, one_shot_accuracies, read_arguments
+from setting import (
+    ALONE,
+    Setting,
+    judging_images,
+    make_parser,
+    one_shot_accuracies,
+    setting_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,12 +41,17 @@ PUBLISHED = ("run.json", "heaviest.safetensors", "supernet.safetensors", "traini
 
 def train_multi(setting: Setting) -> None:
     """Train the multi-path model; on the way, keep what the single-path one starts from."""
-    job = Job(setting.space, setting.data, setting.recipe, setting.multi, resume=True)
+    job = Job(setting.space, setting.data, setting.recipe, setting.own_multi, resume=True)
     train_one_shot(job, processes=2, report=partial(_watch, setting))
 
 
 def train_single(setting: Setting) -> None:
     """Train the single-path model from where the first phase ended."""
+    if not RunFolder(setting.single).description.exists():
+        raise SystemExit(
+            f"{setting.own_multi}: is done, and {setting.single}, which begins where its first "
+            f"phase ended, is gone; remove the former to train both"
+        )
     recipe = setting.recipe.replace(paths="single")
     job = Job(setting.space, setting.data, recipe, setting.single, resume=True)
     train_one_shot(job, processes=2, report=_tell)
@@ -47,7 +60,7 @@ def train_single(setting: Setting) -> None:
 def _watch(setting: Setting, moment: Moment) -> None:
     _tell(moment)
     if moment.phase == PATHS and not setting.single.exists():
-        branch(setting.multi, setting.single)
+        branch(setting.own_multi, setting.single)
 
 
 def _tell(moment: Moment) -> None:
@@ -57,55 +70,56 @@ def _tell(moment: Moment) -> None:
 
 def branch(multi: Path, single: Path) -> None:
     """Make a run that begins its second phase, with one path a batch, where another began its."""
-    there, new = RunFolder(multi), RunFolder(single)
+    there, new = RunFolder(multi), RunFolder(single.with_name(f".{single.name}"))
     lines = [json.loads(line) for line in there.log.read_text(encoding="utf-8").splitlines()]
     first = [line for line in lines if line["phase"] == HEAVIEST]
     state = there.load_checkpoint(torch.device("cpu"))
     assert state is not None
     description = there.read_description()
     description["recipe"]["paths"] = "single"
-    single.mkdir(parents=True)
+    shutil.rmtree(new.path, ignore_errors=True)
+    new.path.mkdir(parents=True)
     shutil.copy(there.weights("heaviest"), new.weights("heaviest"))
     artifacts.write_text(new.log, "".join(json.dumps(line) + "\n" for line in first))
     new.save_checkpoint(state | {"loop": None, "seconds": first[-1]["seconds"]})
     text = artifacts.dump(description, kind="run", version=FORMAT_VERSION)
     artifacts.write_text(new.description, text)
+    new.path.rename(single)  # whole or not at all
 
 
 def history(folder: Path) -> dict[str, Any]:
     """Return accuracies on held-out images by epoch, and what each phase took."""
     lines = [json.loads(line) for line in RunFolder(folder).log.read_text("utf-8").splitlines()]
     judged = [line for line in lines if line["accuracies"]]
-    seconds = {phase: _seconds(lines, phase) for phase in (HEAVIEST, PATHS)}
+    batch_size = FinishedRun.open(folder).recipe.batch_size
+    seconds = {phase: _seconds(lines, phase, batch_size) for phase in (HEAVIEST, PATHS)}
     points = [{k: line[k] for k in ("phase", "epoch", "accuracies")} for line in judged]
     return {"points": points, "seconds": seconds}
 
 
-def _seconds(lines: list[dict[str, Any]], phase: str) -> float:
-    """Add up the time between steps, without the breaks of an interrupted training."""
-    speeds = [line["images_per_second"] for line in lines if line["phase"] == phase]
-    known = [speed for speed in speeds if speed]
-    steps = [line["step"] for line in lines if line["phase"] == phase]
-    images = (max(steps) - min(steps)) * 128
-    return images / (len(known) / sum(1 / speed for speed in known))
+def _seconds(lines: list[dict[str, Any]], phase: str, batch_size: int) -> float:
+    """Return what the steps of a phase took, without the breaks of an interrupted training."""
+    mine = [line for line in lines if line["phase"] == phase]
+    speeds = [line["images_per_second"] for line in mine if line["images_per_second"]]
+    steps = [line["step"] for line in mine]
+    images = (max(steps) - min(steps)) * batch_size
+    return images * float(np.mean([1 / speed for speed in speeds]))
 
 
 def describe(setting: Setting) -> dict[str, Any]:
     """Return how good both models are, on test images."""
     kinds = representatives(setting.space)
     content: dict[str, Any] = {}
-    for name, folder in (("multi", setting.multi), ("single", setting.single)):
-        run = FinishedRun.open(folder)
+    for name, folder in (("multi", setting.own_multi), ("single", setting.single)):
         right = one_shot_accuracies(folder, list(kinds.values()))
         content[name] = {**history(folder), "test": dict(zip(kinds, right, strict=True))}
-    run = FinishedRun.open(setting.multi)
+    run = FinishedRun.open(setting.own_multi)
     data = run.data()
-    pictures = data.heldout if data.test is None else data.test
     return {
         "recipe": run.description["recipe"],
         "images": len(data.train),
-        "megabytes": sum((setting.multi / f).stat().st_size for f in PUBLISHED) / 1e6,
-        "heaviest_alone": accuracy(run.heaviest(), data, pictures, ALONE),
+        "megabytes": sum((setting.own_multi / f).stat().st_size for f in PUBLISHED) / 1e6,
+        "heaviest_alone": accuracy(run.heaviest(), data, judging_images(data), ALONE),
         "models": content,
     }
 
@@ -136,16 +150,20 @@ def publish(setting: Setting) -> None:
     """Copy the multi-path model to where users find it."""
     setting.published.mkdir(parents=True, exist_ok=True)
     for name in PUBLISHED:
-        shutil.copy(setting.multi / name, setting.published / name)
+        shutil.copy(setting.own_multi / name, setting.published / name)
     print(f"written: {setting.published}")
 
 
 def main() -> None:
-    """Train both, judge them, publish one."""
-    setting = read_arguments(__doc__ or "")
+    """Train both and judge them."""
+    parser = make_parser(__doc__ or "")
+    parser.add_argument("--publish", action="store_true", help="replace the model in models/")
+    arguments = parser.parse_args()
+    setting = setting_of(arguments)
     train_multi(setting)
     train_single(setting)
-    publish(setting)
+    if arguments.publish:
+        publish(setting)
     content = describe(setting)
     draw(content, setting.picture("one_shot_models.png"))
     setting.write("one_shot_models", content)

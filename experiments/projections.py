@@ -44,6 +44,7 @@ def project_all(setting: Setting) -> list[dict[str, Any]]:
                     "limit": budget.limit,
                     "seed": seed,
                     "method": method,
+                    "made_by": found.method,
                     "expected_cost": expected,
                     "cost": cost,
                     "over": cost / budget.limit - 1,

@@ -30,18 +30,34 @@ if TYPE_CHECKING:
 RESAMPLES = 2000
 
 
-def agreement(one_shot: Sequence[float], standalone: Sequence[float]) -> dict[str, Any]:
-    """Return Kendall's τ and Spearman's ρ, with what resampling the networks makes of τ."""
+def tau(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return Kendall's τ; 0 where one side is all the same and ranks nothing."""
+    return float(np.nan_to_num(stats.kendalltau(first, second).statistic))
+
+
+def agreement(one_shot: Sequence[float], standalone: Sequence[float]) -> dict[str, float]:
+    """Return Kendall's τ and Spearman's ρ of two rankings."""
+    constant = len(set(one_shot)) == 1 or len(set(standalone)) == 1
+    rho = 0.0 if constant else float(stats.spearmanr(one_shot, standalone).statistic)
+    return {"tau": tau(one_shot, standalone), "rho": rho}
+
+
+def resampled(
+    right: dict[str, list[float]], standalone: Sequence[float]
+) -> dict[str, tuple[float, float]]:
+    """Return from where to where 90 % of τ lie when networks are drawn anew, and of the lead.
+
+    Both models are judged on the same draws: what is asked is which of them ranks better.
+    """
     rng = np.random.default_rng(0)
-    pairs = np.array([one_shot, standalone])
-    draws = (pairs[:, rng.integers(pairs.shape[1], size=pairs.shape[1])] for _ in range(RESAMPLES))
-    low, high = np.nanpercentile([stats.kendalltau(*draw).statistic for draw in draws], [5, 95])
-    return {
-        "tau": float(stats.kendalltau(one_shot, standalone).statistic),
-        "rho": float(stats.spearmanr(one_shot, standalone).statistic),
-        "tau_from": float(low),
-        "tau_to": float(high),
-    }
+    table = np.array([right["multi"], right["single"], standalone])
+    taus = []
+    for _ in range(RESAMPLES):
+        multi, single, truth = table[:, rng.integers(table.shape[1], size=table.shape[1])]
+        taus.append((tau(multi, truth), tau(single, truth)))
+    found = np.array(taus)
+    draws = {"multi": found[:, 0], "single": found[:, 1], "lead": found[:, 0] - found[:, 1]}
+    return {name: tuple(np.percentile(values, [5, 95])) for name, values in draws.items()}
 
 
 def compare(setting: Setting) -> dict[str, Any]:
@@ -65,14 +81,9 @@ def compare(setting: Setting) -> dict[str, Any]:
     done = train_all(setting, trainings)
     by_seed = np.array([found.accuracy for found in done]).reshape(setting.seeds, -1)
     standalone = by_seed.mean(0).tolist()
-    between = [
-        float(stats.kendalltau(by_seed[a], by_seed[b]).statistic)
-        for a in range(setting.seeds)
-        for b in range(a)
-    ]
+    between = [tau(by_seed[a], by_seed[b]) for a in range(setting.seeds) for b in range(a)]
     return {
         "epochs": setting.standalone_epochs,
-        "seeds": setting.seeds,
         "seconds": sum(found.seconds for found in done),
         "networks": [
             {
@@ -85,6 +96,7 @@ def compare(setting: Setting) -> dict[str, Any]:
             for i, (name, network) in enumerate(networks.items())
         ],
         "agreement": {kind: agreement(values, standalone) for kind, values in right.items()},
+        "tau_90_percent": resampled(right, standalone),
         "tau_between_seeds": between,
     }
 
@@ -119,11 +131,12 @@ def main() -> None:
     content = compare(setting)
     draw(content, setting.picture("rank_correlation.png"))
     setting.write("rank_correlation", content)
+    ranges = content["tau_90_percent"]
     for kind, found in content["agreement"].items():
-        print(
-            f"{kind}-path: τ {found['tau']:.2f} (90 % from {found['tau_from']:.2f} to "
-            f"{found['tau_to']:.2f}), ρ {found['rho']:.2f}"
-        )
+        low, high = ranges[kind]
+        print(f"{kind}-path: τ {found['tau']:.2f} ({low:.2f} to {high:.2f}), ρ {found['rho']:.2f}")
+    low, high = ranges["lead"]
+    print(f"multi less single: {low:+.2f} to {high:+.2f} (90 % of draws of the networks)")
     print(f"τ between seeds of stand-alone training: {content['tau_between_seeds']}")
 
 

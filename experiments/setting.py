@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
+import platform
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,18 +26,22 @@ from hardcorenas import artifacts
 from hardcorenas.deploy.certificate import Certificate
 from hardcorenas.pipeline.network_folder import FORMAT_VERSION, NetworkFolder
 from hardcorenas.pipeline.search_run import Found, SearchJob, search_run
+from hardcorenas.processors import num_cores
 from hardcorenas.search.point import RelaxedPoint, to_units
 from hardcorenas.search.problem import Problem
 from hardcorenas.train.evaluate import accuracy, ready_network
-from hardcorenas.train.finetune import Finetuned, FinetuneJob, Start, finetune
+from hardcorenas.train.finetune import Finetuned, FinetuneJob, Start, finetune, identity
 from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.processes import Processes
 from hardcorenas.train.recipe import SMALL, Recipe
+from hardcorenas.versions import versions
 
 mpl.use("Agg")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from hardcorenas.train.data import ImageData, Pictures
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -55,14 +61,15 @@ class Setting:
         data: Name of the data set.
         recipe: Of the one-shot model.
         runs: Where models and networks are kept.
-        published: Where the multi-path model is copied to.
+        published: Where the multi-path model is for all to use.
         docs: Where ``results/`` and ``pictures/`` are.
         table: The latency table, with the device it was measured on.
         shares: Budgets, as shares of the way from the lightest network's latency to the heaviest's.
         seeds: Seeds of searches and fine-tuning.
         search: How BCSFW searches; the others get as much.
         finetune_epochs: Of every network that is compared with others.
-        standalone_epochs: Of every network that is trained from scratch.
+        standalone_epochs: Of networks that are trained from scratch to be ranked.
+        scratch_epochs: Of networks that are trained from scratch instead of fine-tuned.
         long_epochs: Of long fine-tuning.
         certify_seconds: For which a network is timed.
     """
@@ -80,6 +87,7 @@ class Setting:
     search: hc.SearchSettings
     finetune_epochs: int
     standalone_epochs: int
+    scratch_epochs: int
     long_epochs: int
     certify_seconds: float
 
@@ -90,12 +98,18 @@ class Setting:
 
     @property
     def multi(self) -> Path:
-        """The one-shot model that was trained with a path for every image."""
+        """The one-shot model of one path an image: trained here, or else the published one."""
+        own = self.runs / "multi"
+        return own if own.exists() or not self.published.exists() else self.published
+
+    @property
+    def own_multi(self) -> Path:
+        """Where that model is trained."""
         return self.runs / "multi"
 
     @property
     def single(self) -> Path:
-        """The one that was trained with a path for every batch."""
+        """The one of one path a batch."""
         return self.runs / "single"
 
     @property
@@ -108,9 +122,24 @@ class Setting:
             for share in self.shares
         ]
 
+    @property
+    def three_budgets(self) -> list[hc.Budget]:
+        """The tightest, the middle and the loosest of them."""
+        budgets = self.budgets
+        return [budgets[i] for i in sorted({0, len(budgets) // 2, len(budgets) - 1})]
+
     def write(self, name: str, content: dict[str, Any]) -> None:
         """Keep a result, and with it on what it was obtained."""
-        known = {"size": self.name, "space": self.preset, "data": self.data}
+        known = {
+            "size": self.name,
+            "space": self.preset,
+            "data": self.data,
+            "model": FinishedRun.open(self.multi).digest(),
+            "table": artifacts.digest(self.table),
+            "seeds": self.seeds,
+            "search": asdict(self.search),
+            "versions": versions(),
+        }
         text = artifacts.dump(known | content, kind=name.replace("_", "-"), version=1)
         path = self.docs / "results" / f"{name}.json"
         artifacts.write_text(path, text)
@@ -133,10 +162,11 @@ FULL = Setting(
     docs=ROOT / "docs",
     table=ROOT / "docs" / "results" / "rgb32-onnxruntime.json",
     shares=(0.1, 0.25, 0.4, 0.55, 0.7),
-    seeds=2,
+    seeds=1,
     search=hc.SearchSettings(epochs=0.5, batch_size=64, local_networks=12),
     finetune_epochs=1,
-    standalone_epochs=2,
+    standalone_epochs=3,
+    scratch_epochs=4,
     long_epochs=2,
     certify_seconds=5.0,
 )
@@ -156,6 +186,7 @@ QUICK = replace(
     search=hc.SearchSettings(epochs=0.2, batch_size=32, local_networks=2),
     finetune_epochs=1,
     standalone_epochs=1,
+    scratch_epochs=2,
     long_epochs=2,
     certify_seconds=0.5,
 )
@@ -163,38 +194,75 @@ QUICK = replace(
 
 def read_arguments(description: str) -> Setting:
     """Return the size that is asked for on the command line."""
+    return setting_of(make_parser(description).parse_args())
+
+
+def make_parser(description: str) -> argparse.ArgumentParser:
+    """Return what all scripts can be asked for."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a toy size, to see that it runs")
-    parser.add_argument("--seeds", type=int, help="of searches and fine-tuning")
-    arguments = parser.parse_args()
+    parser.add_argument(
+        "--seeds", type=int, choices=range(1, 100), metavar="N", help="of searches and fine-tuning"
+    )
+    return parser
+
+
+def setting_of(arguments: argparse.Namespace) -> Setting:
+    """Return the size that is asked for."""
     setting = QUICK if arguments.quick else FULL
-    if arguments.seeds:
-        setting = replace(setting, seeds=arguments.seeds)
-    return setting
+    return setting if arguments.seeds is None else replace(setting, seeds=arguments.seeds)
 
 
 def in_parallel(
     work: Callable[[Item], Result], items: Sequence[Item], of: Callable[[Item], str] = str
 ) -> list[Result]:
-    """Return the work's results on all items, done two at a time, each on a core of its own."""
+    """Return the work's results on all items, some at a time, each on a core of its own."""
     if not items:
         return []
     context = get_context("spawn")
+    count = min(WORKERS, num_cores(), len(items))
     cores = context.Queue()
-    for core in sorted(os.sched_getaffinity(0))[:WORKERS]:
+    for core in _cores()[:count]:
         cores.put(core)
-    with ProcessPoolExecutor(WORKERS, context, _take_core, (cores,)) as pool:
+    with ProcessPoolExecutor(count, context, _take_core, (cores,)) as pool:
         futures = {pool.submit(work, item): item for item in items}
-        for number, future in enumerate(as_completed(futures), 1):
-            future.result()  # an error ends it at once
-            print(f"  {number}/{len(items)} {of(futures[future])}", flush=True)
+        try:
+            for number, future in enumerate(as_completed(futures), 1):
+                future.result()
+                print(f"  {number}/{len(items)} {of(futures[future])}", flush=True)
+        except BaseException:  # what has not begun is not begun any more
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return [future.result() for future in futures]
+
+
+def _cores() -> list[int | None]:
+    """Return the cores that may be used, or nothing for each where a system does not say."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return [None] * num_cores()
 
 
 def _take_core(cores: Any) -> None:
     """Use one core: that is also how many threads a worker starts."""
-    os.sched_setaffinity(0, {cores.get()})
+    core = cores.get()
+    if core is not None:
+        os.sched_setaffinity(0, {core})
     torch.set_num_threads(1)
+
+
+def in_halves(
+    work: Callable[[tuple[Path, Sequence[hc.Architecture]]], list[float]],
+    run: Path,
+    networks: Sequence[hc.Architecture],
+) -> list[float]:
+    """Return a number for each network of a model, each network asked for once."""
+    distinct = list(dict.fromkeys(networks))
+    half = -(-len(distinct) // WORKERS)
+    parts = [(run, distinct[i : i + half]) for i in range(0, len(distinct), half)]
+    lists = in_parallel(work, parts, lambda part: f"{len(part[1])} networks judged")
+    known = dict(zip(distinct, (value for values in lists for value in values), strict=True))
+    return [known[network] for network in networks]
 
 
 def search_all(
@@ -236,14 +304,13 @@ def saved_point(problem: Problem, folder: NetworkFolder) -> RelaxedPoint:
 
 
 def _name(budget: hc.Budget, settings: hc.SearchSettings) -> str:
-    parts = [settings.method, f"{budget.limit}ns", f"seed-{settings.seed}"]
-    usual = hc.SearchSettings()
-    parts += [
-        f"{name}-{getattr(settings, name)}"
-        for name in ("start", "penalty", "local_networks", "epochs")
-        if getattr(settings, name) != getattr(usual, name)
-    ]
-    return "_".join(parts)
+    """Return a folder's name: what differs between searches, and all settings in short."""
+    all_settings = json.dumps(asdict(settings), sort_keys=True)
+    return f"{settings.method}_{budget.limit}ns_seed-{settings.seed}_{_short(all_settings)}"
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -262,17 +329,18 @@ def train_all(setting: Setting, trainings: Sequence[Training]) -> list[Finetuned
     """Return how networks of the multi-path model do after training, each of them once."""
     jobs = {}
     for training in trainings:
-        name = hashlib.sha256(repr(training).encode()).hexdigest()[:16]
-        jobs[training] = FinetuneJob(
+        job = FinetuneJob(
             setting.multi,
             training.architecture,
-            setting.runs / "networks" / name,
+            setting.runs / "networks",
             epochs=training.epochs,
             learning_rate=training.learning_rate,
             distillation=training.distillation,
             start=training.start,
             seed=training.seed,
         )
+        name = _short(json.dumps(identity(job), sort_keys=True))  # of model and recipe too
+        jobs[training] = replace(job, folder=job.folder / name)
     done = in_parallel(
         _train, list(jobs.values()), lambda job: f"{job.start} {job.epochs} {job.architecture}"
     )
@@ -286,23 +354,23 @@ def _train(job: FinetuneJob) -> Finetuned:
 
 def one_shot_accuracies(run: Path, networks: Sequence[hc.Architecture]) -> list[float]:
     """Return the share of test images that networks get right with the weights of a model."""
-    distinct = list(dict.fromkeys(networks))
-    half = -(-len(distinct) // WORKERS)
-    parts = [(run, distinct[i : i + half]) for i in range(0, len(distinct), half)]
-    lists = in_parallel(_accuracies, parts, lambda part: f"{len(part[1])} networks judged")
-    known = dict(zip(distinct, (value for values in lists for value in values), strict=True))
-    return [known[network] for network in networks]
+    return in_halves(_accuracies, run, networks)
 
 
 def _accuracies(part: tuple[Path, Sequence[hc.Architecture]]) -> list[float]:
     folder, networks = part
     run = FinishedRun.open(folder)
     model, data = run.supernet(), run.data()
-    pictures = data.heldout if data.test is None else data.test
     return [
-        accuracy(ready_network(model, network, data, ALONE), data, pictures, ALONE)
+        accuracy(ready_network(model, network, data, ALONE), data, judging_images(data), ALONE)
         for network in networks
     ]
+
+
+def judging_images(data: ImageData) -> Pictures:
+    """Return the pictures that nothing has seen; named data sets all have some."""
+    assert data.test is not None
+    return data.test
 
 
 def uniform_networks(
@@ -322,13 +390,19 @@ def uniform_networks(
 
 
 def time_network(setting: Setting, network: hc.Architecture, budget: hc.Budget) -> Certificate:
-    """Return a network's certificate, timed on this machine, which should be idle."""
-    name = hashlib.sha256(f"{network} {budget.limit}".encode()).hexdigest()[:16]
+    """Return a network's certificate, timed on this machine, which should be idle.
+
+    One that is clear is kept; one that is not is made again next time.
+    """
+    table = artifacts.digest(setting.table)
+    name = _short(f"{network} {budget.limit} {table} {setting.certify_seconds} {platform.node()}")
     path = setting.runs / "certificates" / f"{name}.json"
-    if not path.exists():
-        made = hc.certify(network, [budget], insist=True, seconds=setting.certify_seconds)
+    if path.exists():
+        return Certificate.load(path)
+    made = hc.certify(network, [budget], insist=True, seconds=setting.certify_seconds)
+    if made.verdict != "UNCLEAR":
         made.save(path)
-    return Certificate.load(path)
+    return made
 
 
 def problem_of(setting: Setting, budget: hc.Budget) -> Problem:

@@ -1,8 +1,8 @@
 """2 for 1: what fine-tuning w* with distillation saves, against training from scratch.
 
 Networks that BCSFW found, at the tightest, middle and loosest budget, are trained in the paper's
-three ways: from scratch, fine-tuned shortly, fine-tuned for as long as from scratch; the last two
-follow the heaviest network with w̄*. Writes two_for_one.json and its picture.
+three ways: from scratch, fine-tuned shortly, fine-tuned for longer; the last two follow the
+heaviest network with w̄*. Writes two_for_one.json and its picture.
 Run: python experiments/two_for_one.py
 """
 
@@ -34,9 +34,10 @@ DISTILLATION = 0.5
 def ways(setting: Setting, network: hc.Architecture) -> dict[str, Training]:
     """Return how a network is trained, by name."""
     short, long = setting.finetune_epochs, setting.long_epochs
+    scratch = setting.scratch_epochs
     return {
-        f"from scratch, {long} epochs": Training(
-            network, long, start="scratch", learning_rate=setting.recipe.learning_rate
+        f"from scratch, {scratch} epochs": Training(
+            network, scratch, start="scratch", learning_rate=setting.recipe.learning_rate
         ),
         f"fine-tuned, {short} epoch{'s' * (short > 1)}": Training(
             network, short, distillation=DISTILLATION
@@ -47,8 +48,8 @@ def ways(setting: Setting, network: hc.Architecture) -> dict[str, Training]:
 
 def compare(setting: Setting) -> list[dict[str, Any]]:
     """Return a row for each network and way."""
-    searches = [search for search in bcsfw_searches(setting) if search[1] == 0]
-    picked = [searches[i] for i in sorted({0, len(searches) // 2, len(searches) - 1})]
+    limits = {budget.limit for budget in setting.three_budgets}
+    picked = [s for s in bcsfw_searches(setting) if s[1] == 0 and s[0].limit in limits]
     one_shot = one_shot_accuracies(setting.multi, [network for _, _, network, _ in picked])
     jobs = [
         (budget, network, right, way, training)

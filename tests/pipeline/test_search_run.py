@@ -152,6 +152,17 @@ def test_other_weights_and_other_tables_are_something_else(trained, copied, tmp_
     assert found_before(replace(job, budgets=(Budget(dearer, str(limit)),))) is None
 
 
+def test_what_another_release_found_otherwise_is_searched_anew(trained, copied, monkeypatch):
+    job = search_job(trained, copied)
+    assert found_before(job) is not None
+    monkeypatch.setattr(module, "ALGORITHM", module.ALGORITHM + 1)
+    assert found_before(job) is None
+    answers = num_answers(copied)
+    asked = []
+    search_run(job, report=asked.append)
+    assert len(asked) == answers  # none of the old ones was used
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_killed_at_once_and_gone_on_with(trained, whole, tmp_path, method):
     """Three times each, at moments of chance; then it ends as one that never was."""

@@ -67,6 +67,31 @@ def test_evolution_beats_chance():
     assert objective.loss(bred.architecture) < objective.loss(chance.architecture)
 
 
+@pytest.mark.parametrize("search", [search_random, search_evolution])
+@pytest.mark.parametrize("amount", ["40%", "80%"])
+def test_no_network_is_paid_for_twice(search, amount):
+    problem = Problem(SPACE, [Budget(MACS, amount)])
+    objective, asked = AdditiveUtility(SPACE, seed=4), []
+
+    def score(network):
+        asked.append(network)
+        return objective.loss(network)
+
+    options = {"population": 6} if search is search_evolution else {}
+    search(problem, score, num_evaluations=60, **options)
+    assert len(set(asked)) == len(asked) == 60
+
+
+def test_opponents_use_their_budget_and_draw_anew_at_each():
+    seen = {}
+    for amount in ("60%", "70%"):
+        problem = Problem(SPACE, [Budget(MACS, amount)])
+        result = search_random(problem, AdditiveUtility(SPACE, seed=4).loss, num_evaluations=40)
+        seen[amount] = [step.costs[0] for step in result.trace]
+        assert np.mean(seen[amount]) > 0.75 * problem.budgets[0].limit
+    assert set(seen["60%"]).isdisjoint(seen["70%"][:3])
+
+
 def test_the_soft_penalty_misses_in_both_directions():
     problem = Problem(SPACE, [Budget(MACS, "55%")])
     objective = AdditiveUtility(SPACE, seed=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 
 import numpy as np
@@ -154,6 +155,8 @@ def test_asked_to_stop(pictures, tmp_path, uninterrupted, number, step):
     with pytest.raises(Interrupted, match=rf"{number.name} .* all saved") as caught:
         train_one_shot(job(pictures, folder, **rarely), report=report)
     assert caught.value.signal_number == number
+    sent = pickle.loads(pickle.dumps(caught.value))  # as between processes
+    assert (str(sent), sent.signal_number) == (str(caught.value), number)
     assert [signal.getsignal(n) for n in (number, signal.SIGTERM)] == handlers
     saved = RunFolder(folder).load_checkpoint(torch.device("cpu"))
     assert saved["steps_before"] + saved["loop"]["step"] == step + 1

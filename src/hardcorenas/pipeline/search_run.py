@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from hardcorenas.search.point import RelaxedPoint
     from hardcorenas.search.result import SearchResult
 
+# Raised whenever the same settings would lead a search elsewhere than before.
+ALGORITHM = 2
 _SNAPSHOTS = 50  # points that are kept of a search, at most
 
 
@@ -122,6 +124,7 @@ def found_before(job: SearchJob) -> Found | None:
 def inputs(job: SearchJob) -> Json:
     """Return what decides a search; one with other inputs is another search."""
     return {
+        "algorithm": ALGORITHM,
         "supernet": FinishedRun.open(job.run).digest(),
         "budgets": [described(budget) for budget in job.budgets],
         "settings": dataclasses.asdict(job.settings),

@@ -1,8 +1,9 @@
 """Opponents of BCSFW: the same problem, the same bound on what is evaluated.
 
-Random and evolutionary search score networks that fit and return the best. The soft penalty
-walks on logits by gradients and ends with an argmax, as FBNet and TF-NAS do; what it returns need
-not fit, and its result says so.
+Random and evolutionary search score networks that fit, each of them once, and return the best. They
+are made to be strong: drawing is free, only scoring is counted, so that draws make what they can of
+the budgets. The soft penalty walks on logits by gradients and ends with
+an argmax, as FBNet and TF-NAS do; what it returns need not fit, and its result says so.
 """
 
 from __future__ import annotations
@@ -34,16 +35,17 @@ if TYPE_CHECKING:
     from hardcorenas.space import Architecture
 
 POPULATION = 50
+_TRIES = 3  # to find a network that has not been scored
 
 
 def search_random(
     problem: Problem, score: Score, *, num_evaluations: int, seed: int = 0
 ) -> SearchResult:
     """Score random networks that fit; return the one of least score."""
-    rng = np.random.default_rng(seed)
+    rng = _generator(problem, seed)
     seen = _Evaluated(problem, score)
     for _ in range(num_evaluations):
-        seen.evaluate(discrete.sample_fitting(problem, rng))
+        seen.evaluate(seen.unknown(lambda: discrete.sample_fitting(problem, rng)))
     return seen.result()
 
 
@@ -71,19 +73,25 @@ def search_evolution(
             f"expected a population of at least 2 and a mutation_rate from 0 to 1, "
             f"got {population} and {mutation_rate}"
         )
-    rng = np.random.default_rng(seed)
+    rng = _generator(problem, seed)
     seen = _Evaluated(problem, score)
     for _ in range(min(population, num_evaluations)):
-        seen.evaluate(discrete.sample_fitting(problem, rng))
+        seen.evaluate(seen.unknown(lambda: discrete.sample_fitting(problem, rng)))
+
+    def child() -> Architecture:
+        first, second = (parents[int(i)] for i in rng.permutation(len(parents))[:2])
+        if rng.random() < 0.5:
+            return discrete.mutate(problem, first, mutation_rate, rng)
+        return discrete.cross(problem, first, second, rng)
+
     while seen.count < num_evaluations:
         parents = seen.best(max(2, population // 4))
+        parents = parents if len(parents) > 1 else parents * 2  # where only one network fits
         for _ in range(min(population, num_evaluations - seen.count)):
-            first, second = (parents[int(i)] for i in rng.integers(len(parents), size=2))
-            if rng.random() < 0.5:
-                child = discrete.mutate(problem, first, mutation_rate, rng)
-            else:
-                child = discrete.cross(problem, first, second, rng)
-            seen.evaluate(child)
+            bred = seen.unknown(child)
+            if seen.knows(bred):  # the parents have no other children: new blood
+                bred = discrete.sample_fitting(problem, rng)
+            seen.evaluate(bred)
     return seen.result()
 
 
@@ -153,6 +161,11 @@ def search_penalty(
     )
 
 
+def _generator(problem: Problem, seed: int) -> np.random.Generator:
+    """Return random numbers that differ from budget to budget: other networks at each."""
+    return np.random.default_rng((seed, *(budget.limit for budget in problem.budgets)))
+
+
 class _Evaluated:
     """Networks that were scored."""
 
@@ -165,6 +178,17 @@ class _Evaluated:
     @property
     def count(self) -> int:
         return len(self._trace)
+
+    def knows(self, network: Architecture) -> bool:
+        return network in self._values
+
+    def unknown(self, draw: Callable[[], Architecture]) -> Architecture:
+        """Draw until a network is new; where there seems to be none, return one that is not."""
+        for _ in range(_TRIES):
+            network = draw()
+            if not self.knows(network):
+                break
+        return network
 
     def evaluate(self, network: Architecture) -> None:
         """Score a network; one met again is judged by the mean of its scores."""

@@ -19,6 +19,7 @@ class Interrupted(HardcorenasError):  # noqa: N818 - nothing went wrong
 
     Attributes:
         signal_number: What it was asked by.
+        step: The last step that was done.
         advice: How to go on.
     """
 
@@ -29,6 +30,11 @@ class Interrupted(HardcorenasError):  # noqa: N818 - nothing went wrong
             f"stopped by {signal.Signals(signal_number).name} after step {step}, all saved"
         )
         self.signal_number = signal_number
+        self.step = step
+
+    def __reduce__(self) -> tuple[type[Interrupted], tuple[int, int]]:
+        """Travel between processes: exceptions are made again from their arguments."""
+        return type(self), (self.signal_number, self.step)
 
 
 class StopSignals:

@@ -1,0 +1,241 @@
+"""Experiments do not rot: each is in the Makefile at both sizes, and in a page with its result."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import accuracy_latency
+import hardcorenas as hc
+import initial_gain
+import rank_correlation
+import setting
+from hardcorenas import artifacts
+from hardcorenas.train.finished import FinishedRun
+from hardcorenas.train.one_shot import PATHS, train_one_shot
+from hardcorenas.train.run_folder import RunFolder
+from one_shot_models import PUBLISHED, branch
+from train.tiny_task import job, logged, weights_of, write_pictures
+
+ROOT = Path(__file__).resolve().parents[2]
+CPU = torch.device("cpu")
+SCRIPTS = sorted(p.name for p in (ROOT / "experiments").glob("*.py") if p.name != "setting.py")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def _recipe(target: str) -> str:
+    found = re.search(rf"^{target}:.*\n((?:\t.*\n?)*)", MAKEFILE, re.MULTILINE)
+    assert found, target
+    return found[1]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_script_is_run_at_full_size_and_at_a_toy_size(script):
+    command = f"\t$(BIN)/python experiments/{script}"
+    assert command in _recipe("experiments") + _recipe("experiments-cifar10")
+    (toy,) = [c for c in _recipe("experiments-quick").splitlines() if c.startswith(command)]
+    assert "--quick" in toy or "$(QUICK)" in toy  # which also keeps its results out of docs/
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_script_is_in_a_page_with_its_result(script):
+    pages = "".join(
+        (ROOT / "docs" / page).read_text(encoding="utf-8")
+        for page in ("experiments.md", "results.md")
+    )
+    assert f"python experiments/{script}" in pages
+    results = re.findall(rf"\((results/{script.removesuffix('.py')}\w*\.json)\)", pages)
+    assert results
+    assert all((ROOT / "docs" / result).is_file() for result in results)
+
+
+def test_continuous_integration_runs_the_toy_size():
+    assert "make experiments-quick" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
+RESULTS = [
+    path
+    for path in sorted((ROOT / "docs/results").glob("*.json"))
+    if "size" in json.loads(path.read_text(encoding="utf-8"))
+]
+
+
+def test_there_are_results():
+    assert RESULTS
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_result_is_what_the_makefile_makes_of_the_published_model(path):
+    result = json.loads(path.read_text(encoding="utf-8"))
+    full = setting.FULL
+    assert result["size"] == full.name
+    assert result["seeds"] == full.seeds
+    assert result["search"] == json.loads(json.dumps(dataclasses.asdict(full.search)))
+    assert result["model"] == FinishedRun.open(full.published).digest()
+    assert result["table"] == artifacts.digest(full.table)
+
+
+# What the pages conclude from
+
+
+def test_agreement_is_that_of_ranks():
+    rising = [0.1 * i for i in range(18)]
+    found = rank_correlation.agreement(rising, [x**3 for x in rising])
+    assert (found["tau"], found["rho"]) == pytest.approx((1, 1))
+    assert rank_correlation.agreement(rising, rising[::-1])["tau"] == pytest.approx(-1)
+    assert rank_correlation.agreement(rising, [0.5] * 18) == {"tau": 0, "rho": 0}
+
+
+def test_lead_in_ranking_is_judged_on_the_same_networks():
+    rng = np.random.default_rng(0)
+    truth = rng.random(18)
+    noisy = truth + 0.3 * rng.standard_normal(18)
+    found = rank_correlation.resampled(
+        {"multi": truth.tolist(), "single": noisy.tolist()}, truth.tolist()
+    )
+    assert found["single"][0] < found["single"][1] < found["multi"][0] + 1e-9
+    assert 0 < found["lead"][0] < found["lead"][1]
+    same = rank_correlation.resampled({"multi": noisy, "single": noisy}, truth)
+    assert same["lead"] == (0, 0)
+
+
+def _row(method, limit, right, *, fits=True, seed=0):
+    return {
+        "method": method,
+        "limit": limit,
+        "seed": seed,
+        "fits": fits,
+        "cost": limit,
+        "finetuned": right,
+        "one_shot": 0.5,
+        "search_seconds": 10.0,
+    }
+
+
+OURS = [_row("bcsfw", 1, 0.80), _row("bcsfw", 2, 0.84)]
+
+
+def test_leads_are_of_pairs_at_the_same_budget():
+    theirs = [_row("random", 2, 0.85), _row("random", 1, 0.79)]  # in whatever order
+    found = accuracy_latency.leads(theirs + OURS)["random"]
+    assert found["pairs"] == found["budgets"] == 2
+    assert found["finetuned"]["mean"] == pytest.approx(0)
+    assert found["finetuned"]["error"] == pytest.approx(0.01)
+    assert found["finetuned"]["by_budget"] == pytest.approx({"1": 0.01, "2": -0.01})
+
+
+def test_networks_over_their_budget_are_compared_with_nothing():
+    theirs = [_row("penalty", 1, 0.78), _row("penalty", 2, 0.99, fits=False)]
+    found = accuracy_latency.leads(OURS + theirs)
+    assert found["penalty"]["pairs"] == 1
+    assert found["penalty"]["finetuned"]["mean"] == pytest.approx(0.02)
+    assert found["penalty"]["finetuned"]["error"] is None
+    assert found["evolution"]["finetuned"]["mean"] is None  # there is none
+
+
+def test_errors_are_of_test_images_and_of_seeds():
+    rows = [_row(m, 1, 0.8, seed=s) for m in accuracy_latency.NAMES for s in (0, 1)]
+    alike = accuracy_latency.summarise(rows, 10_000)[0]["finetuned"]
+    assert alike["error"] == pytest.approx(0.004)
+    rows[0]["finetuned"] = 0.82
+    apart = accuracy_latency.summarise(rows, 10_000)[0]["finetuned"]
+    assert apart["mean"] == pytest.approx(0.81)
+    assert apart["error"] == pytest.approx(np.hypot(0.003923, 0.01), rel=1e-3)
+
+
+def test_gain_is_the_papers_mean_of_relative_differences():
+    rights = {
+        ("balanced", 1): 0.55,
+        ("lightest", 1): 0.5,
+        ("lightest", 2): 0.4,
+        ("balanced", 2): 0.5,
+    }
+    rows = [
+        {"start": start, "limit": limit, "seed": 0, "projected": x, "local": 0.5, "finetuned": 0.5}
+        for (start, limit), x in rights.items()
+    ]
+    gains = initial_gain.gains(rows)
+    assert gains["projected"]["mean"] == pytest.approx((0.1 + 0.25) / 2)
+    assert gains["local"] == {"mean": 0, "error": 0}
+
+
+def test_a_single_value_has_no_error():
+    assert setting.standard_error([0.5]) is None
+    assert setting.with_error(0.5, None) == "50.00%"
+    assert setting.with_error(0.5, 0.01, "+") == "+50.00% ± 1.00%"
+
+
+def test_uniform_networks_are_the_papers_eighteen():
+    networks = setting.uniform_networks(setting.FULL.space)
+    assert len(set(networks.values())) == 18
+    for network in networks.values():
+        assert len({choice for stage in network.stages for choice in stage}) == 1
+        assert all(choice.se for stage in network.stages for choice in stage)
+
+
+# Working in parallel
+
+
+def test_results_come_in_the_order_of_what_was_asked():
+    assert setting.in_parallel(abs, [-3, 1, -2]) == [3, 1, 2]
+    assert setting.in_parallel(abs, []) == []
+
+
+def test_an_error_ends_the_work():
+    with pytest.raises(ValueError, match=r"math domain|nonnegative"):
+        setting.in_parallel(math.sqrt, [-1.0])
+
+
+def test_every_setting_has_a_search_folder_of_its_own():
+    budget = setting.FULL.budgets[0]
+    searches = [
+        hc.SearchSettings(),
+        hc.SearchSettings(batch_size=64),
+        hc.SearchSettings(projection="joint"),
+        hc.SearchSettings(start="lightest"),
+        hc.SearchSettings(seed=1),
+    ]
+    names = [setting._name(budget, search) for search in searches]
+    assert len(set(names)) == len(names)
+
+
+def test_single_path_training_begins_where_multi_path_did(tmp_path):
+    pictures, multi, single = tmp_path / "pictures", tmp_path / "multi", tmp_path / "single"
+    write_pictures(pictures)
+    starts = []
+
+    def report(moment):
+        if moment.phase == PATHS and not single.exists():
+            starts.append(RunFolder(multi).load_checkpoint(CPU)["start"])
+            branch(multi, single)
+
+    train_one_shot(job(pictures, multi), report=report)
+    made = RunFolder(single)
+    state = made.load_checkpoint(CPU)
+    assert (state["phase"], state["loop"]) == (PATHS, None)
+    assert all(torch.equal(state["start"][name], value) for name, value in starts[0].items())
+    train_one_shot(job(pictures, single, paths="single", resume=True))
+    assert weights_of(single)[0] == weights_of(multi)[0]  # w̄*
+    assert weights_of(single)[1] != weights_of(multi)[1]  # w*
+    assert logged(single)[0] == logged(multi)[0]
+
+
+# The model that comes with the repository
+
+
+def test_published_model_is_the_experiments_and_is_small():
+    folder = setting.FULL.published
+    assert sum((folder / name).stat().st_size for name in PUBLISHED) <= 10e6
+    run = FinishedRun.open(folder)
+    assert run.recipe == setting.FULL.recipe
+    assert run.space == setting.FULL.space
+    assert run.description["data"]["name"] == "cifar10"
+    assert run.supernet().extract(run.space.lightest) is not None
+    assert not run.heaviest().training
