@@ -21,15 +21,17 @@ import pytest
 import torch
 
 import hardcorenas as hc
-from hardcorenas.pipeline.effort import SearchSettings
+from hardcorenas.pipeline.effort import Effort, SearchSettings
 from hardcorenas.pipeline.network_folder import NetworkFolder
 from hardcorenas.pipeline.search_run import SearchJob, _search, found_before, search_run
+from hardcorenas.pipeline.searching import images_per_network
 from hardcorenas.resources import Budget
 from hardcorenas.search.initial import balanced_point
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.supernet_objective import SupernetObjective
 from hardcorenas.train import processes as processes_module
 from hardcorenas.train.finetune import FinetuneJob, _finetune_all, finetune
+from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.interruption import Interrupted
 from hardcorenas.train.job import Job
 from hardcorenas.train.one_shot import train_one_shot
@@ -148,8 +150,11 @@ def be_killed(run, root):
     processes_module.num_cores = lambda: 1
     run, root = Path(run), Path(root)
     rng = np.random.default_rng(0)
-    for method, answers in {"bcsfw": 18, "random": 6, "evolution": 6, "penalty": 27}.items():
+    data = FinishedRun.open(run).data()
+    for method in ("bcsfw", "random", "evolution", "penalty"):
         job = search_job(run, root / method, method=method)
+        effort = Effort.of(job.settings, len(data.heldout), images_per_network(data))
+        answers = effort.steps + effort.networks
         for moment in np.sort(rng.integers(1, answers - 2, size=3)):
             _kill(
                 # Slow enough to be caught before its end on any machine.
