@@ -98,7 +98,7 @@ def made_quick(config):
     """Return the same job at a toy size."""
     return replace(
         config,
-        train=replace(config.train, heaviest_epochs=1, paths_epochs=1),
+        training=replace(config.training, heaviest_epochs=1, paths_epochs=1),
         search=replace(config.search, epochs=0.2, local_networks=2),
         finetune=FinetuneConfig(epochs=1),
         certify=CertifyConfig(seconds=1, attempts=1),
