@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
 import hardcorenas as hc
 from hardcorenas import artifacts
@@ -25,11 +24,10 @@ from hardcorenas.train.data import load_data
 from hardcorenas.train.evaluate import accuracy
 from hardcorenas.train.finetune import FinetuneJob, finetune, load_finetuned
 from hardcorenas.train.finished import FinishedRun
-from hardcorenas.train.processes import Processes
+from setting import ALONE
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 SHORT = CertifyConfig(seconds=5, attempts=1)  # the certificate is not the question here
-ALONE = Processes(0, 1, torch.device("cpu"))
 
 
 def near_budget(problem, rng, number):

@@ -40,9 +40,7 @@ def compare(setting: Setting) -> list[dict[str, Any]]:
         for (budget, settings), (result, _) in zip(jobs, search_all(setting, jobs), strict=True)
     ]
     found += [
-        (budget, "BCSFW", network)
-        for budget, seed, network, _ in bcsfw_searches(setting)
-        if seed == 0 and budget.limit in {b.limit for b in picked}
+        (budget, "BCSFW", network) for budget, _, network, _ in bcsfw_searches(setting, picked)
     ]
     right = one_shot_accuracies(setting.multi, [network for *_, network in found])
     return [

@@ -24,10 +24,9 @@ from hardcorenas.pipeline.searching import images_per_network, question_of, sear
 from hardcorenas.search.problem import Problem
 from hardcorenas.train.evaluate import accuracy, ready_network
 from hardcorenas.train.finished import FinishedRun
-from hardcorenas.train.processes import Processes
+from setting import ALONE
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-ALONE = Processes(0, 1, torch.device("cpu"))
 
 
 def amounts(table, number):

@@ -32,7 +32,7 @@ NAMES = {"relaxed": "the paper's linear programs"}
 def project_all(setting: Setting) -> list[dict[str, Any]]:
     """Return a row for each point and way."""
     rows = []
-    for budget, seed, _, folder in bcsfw_searches(setting):
+    for budget, seed, _, folder in bcsfw_searches(setting, setting.budgets, setting.seeds):
         problem = problem_of(setting, budget)
         point = saved_point(problem, folder)
         (expected,) = problem.expected_costs(point)

@@ -99,8 +99,8 @@ class Setting:
     @property
     def multi(self) -> Path:
         """The one-shot model of one path an image: trained here, or else the published one."""
-        own = self.runs / "multi"
-        return own if own.exists() or not self.published.exists() else self.published
+        is_own = self.own_multi.exists() or not self.published.exists()
+        return self.own_multi if is_own else self.published
 
     @property
     def own_multi(self) -> Path:
@@ -182,12 +182,9 @@ QUICK = replace(
     docs=ROOT / "runs" / "experiments-quick",
     table=ROOT / "docs" / "results" / "gray28-onnxruntime.json",
     shares=(0.2, 0.6),
-    seeds=1,
     search=hc.SearchSettings(epochs=0.2, batch_size=32, local_networks=2),
-    finetune_epochs=1,
     standalone_epochs=1,
     scratch_epochs=2,
-    long_epochs=2,
     certify_seconds=0.5,
 )
 
@@ -277,13 +274,11 @@ def search_all(
 
 
 def bcsfw_searches(
-    setting: Setting,
+    setting: Setting, budgets: Sequence[hc.Budget], seeds: int = 1
 ) -> list[tuple[hc.Budget, int, hc.Architecture, NetworkFolder]]:
-    """Return budget, seed, network and folder of the searches by BCSFW, which all share."""
+    """Return budget, seed, network and folder of searches by BCSFW, which all scripts share."""
     jobs = [
-        (budget, replace(setting.search, seed=seed))
-        for seed in range(setting.seeds)
-        for budget in setting.budgets
+        (budget, replace(setting.search, seed=seed)) for seed in range(seeds) for budget in budgets
     ]
     return [
         (budget, settings.seed, found.architecture, folder)

@@ -48,8 +48,7 @@ def ways(setting: Setting, network: hc.Architecture) -> dict[str, Training]:
 
 def compare(setting: Setting) -> list[dict[str, Any]]:
     """Return a row for each network and way."""
-    limits = {budget.limit for budget in setting.three_budgets}
-    picked = [s for s in bcsfw_searches(setting) if s[1] == 0 and s[0].limit in limits]
+    picked = bcsfw_searches(setting, setting.three_budgets)
     one_shot = one_shot_accuracies(setting.multi, [network for _, _, network, _ in picked])
     jobs = [
         (budget, network, right, way, training)

@@ -13,7 +13,7 @@ Method = Literal["bcsfw", "random", "evolution", "penalty"]
 
 DEFAULT_LOCAL_NETWORKS = 40
 # An image with gradients by every choice takes as long as so many that only pass through a network:
-# 6 to 13 on a processor, with batches of 200 to 32 images.
+# 5 to 10 on a processor with batches of 64 (docs/results.md, what the mathematics costs).
 GRADIENT_COST = 8
 _SMALLEST_BATCH, _LARGEST_BATCH = 32, 256
 _WANTED_STEPS = 100

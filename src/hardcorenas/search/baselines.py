@@ -2,8 +2,8 @@
 
 Random and evolutionary search score networks that fit, each of them once, and return the best. They
 are made to be strong: drawing is free, only scoring is counted, so that draws make what they can of
-the budgets. The soft penalty walks on logits by gradients and ends with
-an argmax, as FBNet and TF-NAS do; what it returns need not fit, and its result says so.
+the budgets. The soft penalty walks on logits by gradients and ends with an argmax, as FBNet and
+TF-NAS do; what it returns need not fit, and its result says so.
 """
 
 from __future__ import annotations

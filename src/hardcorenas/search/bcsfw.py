@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BlockRule = Literal["random", "alternating"]
 Start = Literal["balanced", "lightest"]
 
-# Gradients of one batch are so noisy that a vertex chosen by them is little better than chance.
+# A vertex goes as far as it can; chosen by the gradient of one batch it is the noise's choice too.
 MOMENTUM = 0.9
 
 
