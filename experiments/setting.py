@@ -165,7 +165,7 @@ FULL = Setting(
     seeds=1,
     search=hc.SearchSettings(epochs=0.5, batch_size=64, local_networks=12),
     finetune_epochs=1,
-    standalone_epochs=3,
+    standalone_epochs=5,
     scratch_epochs=4,
     long_epochs=2,
     certify_seconds=5.0,
