@@ -348,7 +348,6 @@ def test_a_change_may_name_a_file(place):
     assert asked_for(f"space={place.space}", (), **nothing).space == str(place.space)
 
 
-@pytest.mark.xfail(strict=True, reason="ends with the import's own error", raises=ImportError)
 def test_ctrl_c_while_a_library_is_imported(place, finished, capsys, monkeypatch):
     """Libraries in C turn it into an error of theirs; seen in the export, with ONNX Runtime."""
 

@@ -271,7 +271,6 @@ def test_of_several_processes_none_is_left(start, tmp_path):
 
 
 @ON_LINUX
-@pytest.mark.xfail(strict=True, reason="the other process prints where it was interrupted")
 def test_of_several_processes_only_the_first_speaks(start, tmp_path):
     """Ctrl-C reaches all of them, also one that is still starting."""
     command = start(tmp_path / "run", "processes=2", cores=2)

@@ -93,7 +93,6 @@ def test_an_infeasible_budget_is_told_before_anything_is_trained(place, tmp_path
     assert not (folder / "sweep.json").exists()
 
 
-@pytest.mark.xfail(strict=True, reason="a counted budget is told when the table is measured")
 def test_an_infeasible_counted_budget_is_told_before_anything_is_timed(place, tmp_path, clock):
     with pytest.raises(InfeasibleBudgetError):
         sweep(place.config(tmp_path / "run", "budgets="), ["60%", "macs=10%"])

@@ -213,7 +213,6 @@ def test_budgets_that_nothing_fits_together_are_told_before_training(place, cloc
         run(place.config(tmp_path / "run", budgets), BeforeHours())
 
 
-@pytest.mark.xfail(strict=True, reason="points to options of another command")
 def test_a_space_too_small_to_be_measured_is_told_how_to_go_on(place, tmp_path):
     with pytest.raises(HardcorenasError, match="different networks") as caught:
         run(place.config(tmp_path / "run", "budgets=latency=60%"), BeforeHours())

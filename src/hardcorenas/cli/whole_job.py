@@ -66,9 +66,18 @@ def going_on_later() -> Iterator[None]:
     """Say how to go on when Ctrl-C ends a step that has no last word of its own."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ImportError) as error:
+        if not _is_ctrl_c(error):
+            raise
         print("stopped; give the same command again to go on", file=sys.stderr)
-        raise
+        raise KeyboardInterrupt from error
+
+
+def _is_ctrl_c(error: BaseException | None) -> bool:
+    """Return whether that is Ctrl-C, or an error that a library being imported made of it."""
+    return error is not None and (
+        isinstance(error, KeyboardInterrupt) or _is_ctrl_c(error.__cause__ or error.__context__)
+    )
 
 
 def asked_for(

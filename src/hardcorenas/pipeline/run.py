@@ -26,7 +26,12 @@ from hardcorenas.pipeline.outcome import Compared, Outcome, save_summary
 from hardcorenas.pipeline.search_run import SearchJob, found_before, search_run
 from hardcorenas.pipeline.table_step import is_of_this_device, latency_table
 from hardcorenas.pipeline.watcher import Watcher
-from hardcorenas.resources.budget_texts import check_texts, is_counted, read_budgets
+from hardcorenas.resources.budget_texts import (
+    check_texts,
+    is_counted,
+    needs_table,
+    read_budgets,
+)
 from hardcorenas.resources.targets import make_target
 from hardcorenas.search.discrete import sample_fitting
 from hardcorenas.search.problem import Problem
@@ -40,6 +45,8 @@ from hardcorenas.train.recipe import recipe_for
 from hardcorenas.train.run_folder import RunFolder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hardcorenas.config import Config
     from hardcorenas.deploy.export import Exported
     from hardcorenas.space import Architecture
@@ -70,11 +77,27 @@ def require_own_processes() -> None:
         )
 
 
-def require_feasible(config: Config, watcher: Watcher) -> None:
-    """Read the pictures and the table, and raise if no network keeps the budgets."""
-    job = _WholeJob(config, watcher)
-    with only_one(config.run_folder):
-        job.problem()
+def require_feasible(configs: Sequence[Config], watcher: Watcher) -> None:
+    """Read the pictures and the table, and raise if no network keeps the budgets of a run.
+
+    Args:
+        configs: Runs in one folder that differ in their budgets alone.
+        watcher: Told what is done, once.
+    """
+    # The one that may measure a table speaks of it.
+    first, *others = sorted(configs, key=lambda one: not any(map(needs_table, one.budgets)))
+    jobs = [_WholeJob(first, watcher), *(_WholeJob(other, Watcher()) for other in others)]
+    with only_one(first.run_folder):
+        space = jobs[0].data()
+        for config in configs:
+            _require_feasible_counts(config, space)  # of all, before anything is timed
+        for job in jobs:
+            job.problem(space)
+
+
+def _require_feasible_counts(config: Config, space: SearchSpace) -> None:
+    if counted := [text for text in config.budgets if is_counted(text)]:
+        Problem(space, read_budgets(counted, space))
 
 
 class _WholeJob:
@@ -110,7 +133,7 @@ class _WholeJob:
 
     def do(self) -> Outcome:
         """Do all steps."""
-        problem = self.problem()
+        problem = self.problem(self.data())
         self.watcher.budgets(problem)
         self.supernet()
         outcome = self.network(problem)
@@ -119,13 +142,11 @@ class _WholeJob:
         save_summary(self.config, outcome)
         return outcome
 
-    def problem(self) -> Problem:
-        """Read the pictures and the table; return budgets that some network keeps."""
-        space, texts = self.data(), self.config.budgets
-        if counted := [text for text in texts if is_counted(text)]:
-            Problem(space, read_budgets(counted, space))  # told before anything is timed
+    def problem(self, space: SearchSpace) -> Problem:
+        """Read the table, or measure it; return budgets that some network keeps."""
+        _require_feasible_counts(self.config, space)
         table = latency_table(self.config, space, self.folder, self.watcher)
-        problem = Problem(space, read_budgets(texts, space, table))
+        problem = Problem(space, read_budgets(self.config.budgets, space, table))
         for budget in problem.budgets:
             if budget.table.unit == "ns" and budget.table.calibration is None:
                 raise HardcorenasError(

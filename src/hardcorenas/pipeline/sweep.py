@@ -9,7 +9,7 @@ from hardcorenas import artifacts
 from hardcorenas.errors import InvalidBudgetError
 from hardcorenas.pipeline.run import require_feasible, require_own_processes, run
 from hardcorenas.pipeline.watcher import Watcher
-from hardcorenas.resources.budget_texts import budget_name, needs_table
+from hardcorenas.resources.budget_texts import budget_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,11 +35,7 @@ def sweep(config: Config, budgets: Sequence[str], watcher: Watcher | None = None
     swept = {budget_name(text) for text in budgets}
     kept = tuple(text for text in config.budgets if budget_name(text) not in swept)
     runs = [dataclasses.replace(config, budgets=(text, *kept)) for text in budgets]
-    # Before any of them takes hours; the one that may measure a table speaks of it.
-    first, *others = sorted(runs, key=lambda one: not any(map(needs_table, one.budgets)))
-    require_feasible(first, watcher or Watcher())
-    for one in others:
-        require_feasible(one, Watcher())
+    require_feasible(runs, watcher or Watcher())  # before any of them takes hours
     outcomes = [run(one, watcher) for one in runs]
     rows = [
         {

@@ -80,7 +80,8 @@ class Plan:
         raise InvalidSpaceError(
             "",
             f"space {self.space.name!r} gave only {len(found)} different networks, {wanted} are "
-            f"needed; ask for fewer with --networks and --unseen",
+            f"needed; ask for fewer: hardcorenas measure --networks N --unseen M, whose table a "
+            f"run takes as device.table",
         )
 
     @property

@@ -7,6 +7,7 @@ that it ends as if it had never been interrupted, whatever its method.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,8 @@ class Journal:
         """Return the same objective, but answers that are known are not asked for."""
 
         def ask(point: RelaxedPoint) -> Evaluation:
-            line = self._next("alpha", "")
+            asked_at = _short(point)
+            line = self._next("point", asked_at)
             if line is not None:
                 return Evaluation(
                     line["value"], *([np.array(row) for row in line[k]] for k in ("alpha", "beta"))
@@ -63,7 +65,7 @@ class Journal:
                 "alpha": [np.asarray(row).tolist() for row in answer.alpha],
                 "beta": [np.asarray(row).tolist() for row in answer.beta],
             }
-            self._write({"value": answer.value, **rows})
+            self._write({"point": asked_at, "value": answer.value, **rows})
             return answer
 
         return ask
@@ -87,7 +89,7 @@ class Journal:
             return None
         line = self._known[self._asked]
         self._asked += 1
-        if field not in line or (value and line[field] != value):
+        if line.get(field) != value:
             raise ArtifactError(
                 f"{self._path}: is the journal of a search that went another way, perhaps of "
                 f"another version; remove it to search anew"
@@ -102,6 +104,12 @@ class Journal:
                 file.write(json.dumps(line) + "\n")
         except OSError as error:
             raise ArtifactError(f"{self._path}: cannot be written ({error.strerror})") from error
+
+
+def _short(point: RelaxedPoint) -> str:
+    """Return a name that no other point of a search has; points are whole numbers."""
+    text = json.dumps([point.alpha.tolist(), point.beta.tolist()])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _whole_lines(path: Path) -> list[Json]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import time
 import warnings
 from contextlib import contextmanager, suppress
@@ -187,13 +188,14 @@ def _run_with_others(
     count: int, work: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
     store = TCPStore("127.0.0.1", 0, count, is_master=True, wait_for_workers=False)
-    others: ProcessContext = start_processes(  # type: ignore[no-untyped-call]
-        _one_of_the_others,
-        args=(count, store.port, work, arguments),
-        nprocs=count - 1,
-        join=False,
-        start_method="spawn",
-    )
+    with _ctrl_c_waits():  # also in the others, until they are there to take it without a word
+        others: ProcessContext = start_processes(  # type: ignore[no-untyped-call]
+            _one_of_the_others,
+            args=(count, store.port, work, arguments),
+            nprocs=count - 1,
+            join=False,
+            start_method="spawn",
+        )
     try:
         _wait_until_started(others, store)
         with _group(0, count, store) as processes:
@@ -202,6 +204,10 @@ def _run_with_others(
         if "Connection" not in str(error) and "gloo" not in str(error).lower():
             raise
         raise HardcorenasError(_why_another_ended(others, store)) from error
+    except KeyboardInterrupt:
+        for other in others.processes:  # which may only just be importing torch
+            other.terminate()
+        raise
     finally:
         for other in others.processes:
             other.join(timeout=10)
@@ -218,6 +224,7 @@ def _one_of_the_others(
     _use_processor(threads=max(1, num_cores() // count))
     store = None
     try:
+        _take_ctrl_c()
         store = TCPStore("127.0.0.1", port, count, is_master=False, timeout=_PATIENCE_TO_MEET)
         store.set_timeout(_PATIENCE)
         store.add(_STARTED, 1)
@@ -230,6 +237,25 @@ def _one_of_the_others(
             if store is not None and not isinstance(error, KeyboardInterrupt):
                 store.set(_ERROR, f"{type(error).__name__}: {error}")
         os._exit(1)
+
+
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Let Ctrl-C wait, here for a moment; processes started meanwhile go on letting it wait."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _take_ctrl_c() -> None:
+    """Take Ctrl-C from now on, and one that has waited at once."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _why_another_ended(others: ProcessContext, store: TCPStore) -> str:
