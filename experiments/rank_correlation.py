@@ -2,8 +2,8 @@
 
 The paper's 18 networks that are the same everywhere (depth × expansion × kernel, with
 squeeze-and-excitation) are judged with the weights of the multi-path and of the single-path model,
-and trained from scratch. Writes rank_correlation.json and its picture.
-Run: python experiments/rank_correlation.py
+and trained from scratch; a few of them twice, to know how much of a ranking is chance.
+Writes rank_correlation.json and its picture. Run: python experiments/rank_correlation.py
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy import stats
 
+import hardcorenas as hc
 from setting import (
     Setting,
     Training,
@@ -26,6 +27,8 @@ from setting import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from hardcorenas.train.finetune import Finetuned
 
 RESAMPLES = 2000
 
@@ -60,6 +63,54 @@ def resampled(
     return {name: tuple(np.percentile(values, [5, 95])) for name, values in draws.items()}
 
 
+def tau_within(
+    groups: Sequence[object], one_shot: Sequence[float], standalone: Sequence[float]
+) -> float:
+    """Return the mean over groups of the τ of each: how well is ranked what is alike in one way?"""
+    table = np.array([one_shot, standalone])
+    places = [[i for i, one in enumerate(groups) if one == group] for group in set(groups)]
+    return float(np.mean([tau(*table[:, mine]) for mine in places]))
+
+
+def attainable(standalone: Sequence[float], noise: float) -> float:
+    """Return the mean τ of a model that ranks without error, against trainings that have noise.
+
+    Args:
+        standalone: Accuracies, taken for the true ones.
+        noise: Standard deviation of a training's accuracy between seeds.
+    """
+    rng = np.random.default_rng(0)
+    draws = np.array(standalone) + rng.normal(0, noise, (RESAMPLES, len(standalone)))
+    return float(np.mean([tau(standalone, draw) for draw in draws]))
+
+
+def noise_of(repeated: Sequence[Sequence[float]]) -> float:
+    """Return the standard deviation of a network's accuracy between seeds, over all networks."""
+    return float(np.sqrt(np.mean([np.var(values, ddof=1) for values in repeated])))
+
+
+def train_alone(setting: Setting, networks: Sequence[hc.Architecture]) -> list[list[Finetuned]]:
+    """Return each network's trainings from scratch; the lightest few have one more."""
+    macs = hc.count(setting.space, "macs")
+    lightest = sorted(range(len(networks)), key=lambda i: macs.cost(networks[i]))
+    asked = [(i, seed) for seed in range(setting.seeds) for i in range(len(networks))]
+    asked += [(i, setting.seeds) for i in lightest[: setting.repeated]]
+    trainings = [
+        Training(
+            networks[i],
+            setting.standalone_epochs,
+            seed,
+            start="scratch",
+            learning_rate=setting.recipe.learning_rate,
+        )
+        for i, seed in asked
+    ]
+    done: list[list[Finetuned]] = [[] for _ in networks]
+    for (i, _), found in zip(asked, train_all(setting, trainings), strict=True):
+        done[i].append(found)
+    return done
+
+
 def compare(setting: Setting) -> dict[str, Any]:
     """Train and judge all networks."""
     networks = uniform_networks(setting.space)
@@ -67,37 +118,32 @@ def compare(setting: Setting) -> dict[str, Any]:
         name: one_shot_accuracies(folder, list(networks.values()))
         for name, folder in (("multi", setting.multi), ("single", setting.single))
     }
-    trainings = [
-        Training(
-            network,
-            setting.standalone_epochs,
-            seed,
-            start="scratch",
-            learning_rate=setting.recipe.learning_rate,
-        )
-        for seed in range(setting.seeds)
-        for network in networks.values()
-    ]
-    done = train_all(setting, trainings)
-    by_seed = np.array([found.accuracy for found in done]).reshape(setting.seeds, -1)
-    standalone = by_seed.mean(0).tolist()
-    between = [tau(by_seed[a], by_seed[b]) for a in range(setting.seeds) for b in range(a)]
+    done = train_alone(setting, list(networks.values()))
+    by_seed = [[found.accuracy for found in mine] for mine in done]
+    # All rest on as many trainings: the further one of a few is for the noise alone.
+    standalone = [float(np.mean(values[: setting.seeds])) for values in by_seed]
+    depths = [len(network.stages[0]) for network in networks.values()]
+    noise = noise_of([values for values in by_seed if len(values) > setting.seeds])
     return {
         "epochs": setting.standalone_epochs,
-        "seconds": sum(found.seconds for found in done),
+        "seconds": sum(found.seconds for mine in done for found in mine),
         "networks": [
             {
                 "name": name,
                 "architecture": str(network),
                 "standalone": standalone[i],
-                "standalone_by_seed": by_seed[:, i].tolist(),
+                "standalone_by_seed": by_seed[i],
                 **{kind: values[i] for kind, values in right.items()},
             }
             for i, (name, network) in enumerate(networks.items())
         ],
         "agreement": {kind: agreement(values, standalone) for kind, values in right.items()},
         "tau_90_percent": resampled(right, standalone),
-        "tau_between_seeds": between,
+        "tau_within_depth": {
+            kind: tau_within(depths, values, standalone) for kind, values in right.items()
+        },
+        "noise": noise,
+        "attainable_tau": attainable(standalone, noise / np.sqrt(setting.seeds)),
     }
 
 
@@ -134,10 +180,16 @@ def main() -> None:
     ranges = content["tau_90_percent"]
     for kind, found in content["agreement"].items():
         low, high = ranges[kind]
-        print(f"{kind}-path: τ {found['tau']:.2f} ({low:.2f} to {high:.2f}), ρ {found['rho']:.2f}")
+        print(
+            f"{kind}-path: τ {found['tau']:.2f} ({low:.2f} to {high:.2f}), ρ {found['rho']:.2f}; "
+            f"τ {content['tau_within_depth'][kind]:.2f} among networks of one depth"
+        )
     low, high = ranges["lead"]
     print(f"multi less single: {low:+.2f} to {high:+.2f} (90 % of draws of the networks)")
-    print(f"τ between seeds of stand-alone training: {content['tau_between_seeds']}")
+    print(
+        f"noise between seeds {content['noise']:.2%}: a model that ranks without error would get "
+        f"τ {content['attainable_tau']:.2f}"
+    )
 
 
 if __name__ == "__main__":

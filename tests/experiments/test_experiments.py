@@ -98,6 +98,12 @@ def test_agreement_is_that_of_ranks():
     assert rank_correlation.agreement(rising, [0.5] * 18) == {"tau": 0, "rho": 0}
 
 
+def test_what_is_alike_is_ranked_by_itself():
+    first, second = [1.0, 2.0, 3.0, 11.0, 12.0, 13.0], [11.0, 12.0, 13.0, 3.0, 2.0, 1.0]
+    assert rank_correlation.tau_within("aaabbb", first, second) == pytest.approx(0)  # 1 and -1
+    assert rank_correlation.tau_within("aaabbb", first, first) == pytest.approx(1)
+
+
 def test_lead_in_ranking_is_judged_on_the_same_networks():
     rng = np.random.default_rng(0)
     truth = rng.random(18)
@@ -109,6 +115,17 @@ def test_lead_in_ranking_is_judged_on_the_same_networks():
     assert 0 < found["lead"][0] < found["lead"][1]
     same = rank_correlation.resampled({"multi": noisy, "single": noisy}, truth)
     assert same["lead"] == (0, 0)
+
+
+def test_noise_of_trainings_limits_what_a_ranking_can_reach():
+    rng = np.random.default_rng(0)
+    accuracies = np.linspace(0.7, 0.8, 18)
+    pairs = 0.75 + 0.01 * rng.standard_normal((1000, 2))
+    assert rank_correlation.noise_of(pairs.tolist()) == pytest.approx(0.01, rel=0.1)
+    limits = [rank_correlation.attainable(accuracies, noise) for noise in (0, 0.01, 10)]
+    assert limits[0] == 1
+    assert 0.7 < limits[1] < 0.9
+    assert abs(limits[2]) < 0.05
 
 
 def _row(method, limit, right, *, fits=True, seed=0):
