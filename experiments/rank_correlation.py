@@ -122,7 +122,7 @@ def compare(setting: Setting) -> dict[str, Any]:
     by_seed = [[found.accuracy for found in mine] for mine in done]
     # All rest on as many trainings: the further one of a few is for the noise alone.
     standalone = [float(np.mean(values[: setting.seeds])) for values in by_seed]
-    depths = [len(network.stages[0]) for network in networks.values()]
+    depths = [network.depths for network in networks.values()]
     noise = noise_of([values for values in by_seed if len(values) > setting.seeds])
     return {
         "epochs": setting.standalone_epochs,

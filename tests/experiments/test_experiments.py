@@ -27,7 +27,6 @@ from train.tiny_task import job, logged, weights_of, write_pictures
 ROOT = Path(__file__).resolve().parents[2]
 CPU = torch.device("cpu")
 SCRIPTS = sorted(p.name for p in (ROOT / "experiments").glob("*.py") if p.name != "setting.py")
-# Trained for hours, and not done yet; the page says so.
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
