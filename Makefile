@@ -79,12 +79,12 @@ experiments: setup
 	$(BIN)/python experiments/hard_searches.py --run runs/demo --budgets 4 --seeds 1
 	$(BIN)/python experiments/found_against_random.py --seeds 2 --networks 6 --table docs/results/gray28-onnxruntime.json
 
-# The paper's experiments on CIFAR-10: about four hours on two cores. All of it goes on where it was.
+# The paper's experiments on CIFAR-10: about six hours on two cores. All of it goes on where it was.
 experiments-cifar10: setup
 	$(BIN)/hardcorenas data cifar10
 	$(BIN)/python experiments/one_shot_models.py
-	$(BIN)/python experiments/accuracy_latency.py
-	$(BIN)/python experiments/projections.py
+	$(BIN)/python experiments/accuracy_latency.py --seeds 2
+	$(BIN)/python experiments/projections.py --seeds 2
 	$(BIN)/python experiments/hard_against_soft.py
 	$(BIN)/python experiments/initial_gain.py
 	$(BIN)/python experiments/mathematics.py
@@ -98,10 +98,10 @@ experiments-quick: setup
 	$(BIN)/python experiments/toy_problem.py --steps 20 --out $(QUICK)
 	$(BIN)/python experiments/initial_points.py --out $(QUICK)
 	$(BIN)/python experiments/opponents_synthetic.py --evaluations 30 --seeds 1 --out $(QUICK)
-	$(BIN)/python experiments/latency_formula.py --space gray28 --minutes 0.2 --out $(QUICK)
-	$(BIN)/python experiments/latency_steps.py --space gray28 --minutes 0.2 --out $(QUICK)/results
+	$(BIN)/python experiments/latency_formula.py --space gray28 --minutes 0.1 --out $(QUICK)
+	$(BIN)/python experiments/latency_steps.py --space gray28 --minutes 0.1 --out $(QUICK)/results
 	$(BIN)/python experiments/latency_kept.py --table $(QUICK)/results/gray28-onnxruntime.json --networks 2 --seconds 1 --out $(QUICK)/results
-	$(BIN)/python experiments/latency_bundle.py --table $(QUICK)/results/gray28-onnxruntime.json --minutes 0.2 --out $(QUICK)/results
+	$(BIN)/python experiments/latency_bundle.py --table $(QUICK)/results/gray28-onnxruntime.json --minutes 0.1 --out $(QUICK)/results
 	$(BIN)/python experiments/one_shot_models.py --quick
 	$(BIN)/python experiments/accuracy_latency.py --quick
 	$(BIN)/python experiments/projections.py --quick

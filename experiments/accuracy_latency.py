@@ -28,7 +28,7 @@ from setting import (
     milliseconds,
     one_shot_accuracies,
     problem_of,
-    read_arguments,
+    read_repeated,
     search_all,
     standard_error,
     time_network,
@@ -227,7 +227,7 @@ def draw(summary: list[Row], path: Path) -> None:
 
 def main() -> None:
     """Search, fine-tune, time, write, draw."""
-    setting = read_arguments(__doc__ or "")
+    setting = read_repeated(__doc__ or "")
     rows = searched(setting) + scaled(setting)
     judge(setting, rows)
     time_networks(setting, rows)

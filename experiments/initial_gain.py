@@ -22,7 +22,7 @@ from setting import (
     milliseconds,
     one_shot_accuracies,
     problem_of,
-    read_arguments,
+    read_repeated,
     saved_point,
     search_all,
     standard_error,
@@ -142,7 +142,7 @@ def _by_cost(problem: Problem, point: RelaxedPoint) -> list[list[float]]:
 
 def main() -> None:
     """Search, judge, write, draw."""
-    setting = read_arguments(__doc__ or "")
+    setting = read_repeated(__doc__ or "")
     rows, columns = compare(setting)
     problems = [problem_of(setting, budget) for budget in setting.budgets]
     draw(columns, problems, setting.picture("initial_gain.png"))

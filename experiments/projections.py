@@ -19,7 +19,7 @@ from setting import (
     milliseconds,
     one_shot_accuracies,
     problem_of,
-    read_arguments,
+    read_repeated,
     saved_point,
 )
 
@@ -64,14 +64,17 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Draw how far from the budget each way ends, and how good its networks are."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
     limits = list(dict.fromkeys(row["limit"] for row in rows))
-    for method in METHODS:
+    for number, method in enumerate(METHODS):
         mine = [[r for r in rows if (r["limit"], r["method"]) == (x, method)] for x in limits]
-        x = [milliseconds(limit) for limit in limits]
+        x = np.array([milliseconds(limit) for limit in limits])
         name = NAMES.get(method, method)
-        left.plot(x, [100 * np.mean([r["over"] for r in m]) for m in mine], "o-", label=name)
-        right.plot(x, [100 * np.mean([r["one_shot"] for r in m]) for m in mine], "o-", label=name)
+        aside = 0.004 * (number - len(METHODS) // 2)  # what ends at the same cost stays visible
+        for over in zip(*[[100 * r["over"] for r in m] for m in mine], strict=True):  # of a seed
+            left.plot(x + aside, over, "o", color=f"C{number}", label=name)
+            name = None
+        right.plot(x + aside, [100 * np.mean([r["one_shot"] for r in m]) for m in mine], "o-")
     left.axhline(0, color="black", linewidth=0.8)
-    left.set(xlabel="budget, ms", ylabel="cost less budget, % of the budget")
+    left.set(xlabel="budget, ms (a dot for every seed)", ylabel="cost less budget, % of the budget")
     right.set(xlabel="budget, ms", ylabel="test images right, %, one-shot weights")
     for axis in (left, right):
         axis.grid(alpha=0.3)
@@ -81,7 +84,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 def main() -> None:
     """Project, judge, write, draw."""
-    setting = read_arguments(__doc__ or "")
+    setting = read_repeated(__doc__ or "")
     rows = project_all(setting)
     draw(rows, setting.picture("projections.png"))
     setting.write("projections", {"rows": rows})

@@ -2,24 +2,24 @@
 
 The paper's 18 networks that are the same everywhere (depth × expansion × kernel, with
 squeeze-and-excitation) are judged with the weights of the multi-path and of the single-path model,
-and trained from scratch; a few of them twice, to know how much of a ranking is chance.
+and trained from scratch, with every seed, to know how much of a ranking is chance.
 Writes rank_correlation.json and its picture. Run: python experiments/rank_correlation.py
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy import stats
 
-import hardcorenas as hc
 from setting import (
     Setting,
     Training,
     one_shot_accuracies,
-    read_arguments,
+    read_repeated,
     train_all,
     uniform_networks,
 )
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import hardcorenas as hc
     from hardcorenas.train.finetune import Finetuned
 
 RESAMPLES = 2000
@@ -84,46 +85,50 @@ def attainable(standalone: Sequence[float], noise: float) -> float:
     return float(np.mean([tau(standalone, draw) for draw in draws]))
 
 
-def noise_of(repeated: Sequence[Sequence[float]]) -> float:
-    """Return the standard deviation of a network's accuracy between seeds, over all networks."""
-    return float(np.sqrt(np.mean([np.var(values, ddof=1) for values in repeated])))
+def noise_of(by_seed: Sequence[Sequence[float]]) -> float | None:
+    """Return the standard deviation of a network's accuracy between seeds, over all networks.
+
+    What a seed does to all of them alike changes no ranking and is not counted.
+    """
+    if len(by_seed[0]) < 2:
+        return None
+    table = np.array(by_seed)
+    table = table - table.mean(axis=0)
+    freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
+    return float(np.sqrt(((table - table.mean(axis=1, keepdims=True)) ** 2).sum() / freedom))
 
 
 def train_alone(setting: Setting, networks: Sequence[hc.Architecture]) -> list[list[Finetuned]]:
-    """Return each network's trainings from scratch; the lightest few have one more."""
-    macs = hc.count(setting.space, "macs")
-    lightest = sorted(range(len(networks)), key=lambda i: macs.cost(networks[i]))
-    asked = [(i, seed) for seed in range(setting.seeds) for i in range(len(networks))]
-    asked += [(i, setting.seeds) for i in lightest[: setting.repeated]]
+    """Return each network's trainings from scratch, one for every seed."""
     trainings = [
         Training(
-            networks[i],
+            network,
             setting.standalone_epochs,
             seed,
             start="scratch",
             learning_rate=setting.recipe.learning_rate,
         )
-        for i, seed in asked
+        for seed in range(setting.seeds)
+        for network in networks
     ]
-    done: list[list[Finetuned]] = [[] for _ in networks]
-    for (i, _), found in zip(asked, train_all(setting, trainings), strict=True):
-        done[i].append(found)
-    return done
+    done = train_all(setting, trainings)
+    return [done[i :: len(networks)] for i in range(len(networks))]
 
 
 def compare(setting: Setting) -> dict[str, Any]:
     """Train and judge all networks."""
     networks = uniform_networks(setting.space)
+    if setting.name == "quick":
+        networks = dict(list(networks.items())[::3])
     right = {
         name: one_shot_accuracies(folder, list(networks.values()))
         for name, folder in (("multi", setting.multi), ("single", setting.single))
     }
     done = train_alone(setting, list(networks.values()))
     by_seed = [[found.accuracy for found in mine] for mine in done]
-    # All rest on as many trainings: the further one of a few is for the noise alone.
-    standalone = [float(np.mean(values[: setting.seeds])) for values in by_seed]
+    standalone = [float(np.mean(values)) for values in by_seed]
     depths = [network.depths for network in networks.values()]
-    noise = noise_of([values for values in by_seed if len(values) > setting.seeds])
+    noise = noise_of(by_seed)
     return {
         "epochs": setting.standalone_epochs,
         "seconds": sum(found.seconds for mine in done for found in mine),
@@ -143,7 +148,12 @@ def compare(setting: Setting) -> dict[str, Any]:
             kind: tau_within(depths, values, standalone) for kind, values in right.items()
         },
         "noise": noise,
-        "attainable_tau": attainable(standalone, noise / np.sqrt(setting.seeds)),
+        "tau_between_seeds": [
+            tau(*pair) for pair in itertools.combinations(zip(*by_seed, strict=True), 2)
+        ],
+        "attainable_tau": (
+            None if noise is None else attainable(standalone, noise / np.sqrt(setting.seeds))
+        ),
     }
 
 
@@ -173,7 +183,7 @@ def draw(content: dict[str, Any], path: Path) -> None:
 
 def main() -> None:
     """Compare, write, draw, and say it."""
-    setting = read_arguments(__doc__ or "")
+    setting = read_repeated(__doc__ or "")
     content = compare(setting)
     draw(content, setting.picture("rank_correlation.png"))
     setting.write("rank_correlation", content)
@@ -186,10 +196,12 @@ def main() -> None:
         )
     low, high = ranges["lead"]
     print(f"multi less single: {low:+.2f} to {high:+.2f} (90 % of draws of the networks)")
-    print(
-        f"noise between seeds {content['noise']:.2%}: a model that ranks without error would get "
-        f"τ {content['attainable_tau']:.2f}"
-    )
+    if content["noise"] is not None:
+        print(
+            f"noise between seeds {content['noise']:.2%}: a model that ranks without error would "
+            f"get τ {content['attainable_tau']:.2f}; one seed ranks as another with τ "
+            + ", ".join(f"{value:.2f}" for value in content["tau_between_seeds"])
+        )
 
 
 if __name__ == "__main__":

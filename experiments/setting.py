@@ -65,11 +65,10 @@ class Setting:
         docs: Where ``results/`` and ``pictures/`` are.
         table: The latency table, with the device it was measured on.
         shares: Budgets, as shares of the way from the lightest network's latency to the heaviest's.
-        seeds: Seeds of searches and fine-tuning.
+        seeds: How often searches, fine-tuning and training alone are repeated, where they are.
         search: How BCSFW searches; the others get as much.
         finetune_epochs: Of every network that is compared with others.
         standalone_epochs: Of networks that are trained from scratch to be ranked.
-        repeated: How many of these, the lightest, are trained again with another seed.
         scratch_epochs: Of networks that are trained from scratch instead of fine-tuned.
         long_epochs: Of long fine-tuning.
         certify_seconds: For which a network is timed.
@@ -88,7 +87,6 @@ class Setting:
     search: hc.SearchSettings
     finetune_epochs: int
     standalone_epochs: int
-    repeated: int
     scratch_epochs: int
     long_epochs: int
     certify_seconds: float
@@ -168,7 +166,6 @@ FULL = Setting(
     search=hc.SearchSettings(epochs=0.5, batch_size=64, local_networks=12),
     finetune_epochs=1,
     standalone_epochs=5,
-    repeated=3,
     scratch_epochs=4,
     long_epochs=2,
     certify_seconds=5.0,
@@ -187,8 +184,7 @@ QUICK = replace(
     shares=(0.2, 0.6),
     search=hc.SearchSettings(epochs=0.2, batch_size=32, local_networks=2),
     standalone_epochs=1,
-    repeated=1,
-    scratch_epochs=2,
+    scratch_epochs=1,
     certify_seconds=0.5,
 )
 
@@ -198,20 +194,26 @@ def read_arguments(description: str) -> Setting:
     return setting_of(make_parser(description).parse_args())
 
 
+def read_repeated(description: str) -> Setting:
+    """Return the size that is asked for, of an experiment that can be done with several seeds."""
+    parser = make_parser(description)
+    parser.add_argument(
+        "--seeds", type=int, choices=range(1, 100), metavar="N", default=1, help="how many"
+    )
+    arguments = parser.parse_args()
+    return replace(setting_of(arguments), seeds=arguments.seeds)
+
+
 def make_parser(description: str) -> argparse.ArgumentParser:
     """Return what all scripts can be asked for."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a toy size, to see that it runs")
-    parser.add_argument(
-        "--seeds", type=int, choices=range(1, 100), metavar="N", help="of searches and fine-tuning"
-    )
     return parser
 
 
 def setting_of(arguments: argparse.Namespace) -> Setting:
     """Return the size that is asked for."""
-    setting = QUICK if arguments.quick else FULL
-    return setting if arguments.seeds is None else replace(setting, seeds=arguments.seeds)
+    return QUICK if arguments.quick else FULL
 
 
 def in_parallel(

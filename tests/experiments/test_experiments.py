@@ -76,7 +76,10 @@ def test_result_is_what_the_makefile_makes_of_the_published_model(path):
     result = json.loads(path.read_text(encoding="utf-8"))
     full = setting.FULL
     assert result["size"] == full.name
-    assert result["seeds"] == full.seeds
+    command = rf"experiments/{path.stem}\.py(?: --seeds (\d+))?\n"
+    asked = re.search(command, _recipe("experiments-cifar10"))
+    assert asked
+    assert result["seeds"] == int(asked[1] or 1)
     assert result["search"] == json.loads(json.dumps(dataclasses.asdict(full.search)))
     assert result["model"] == FinishedRun.open(full.published).digest()
     assert result["table"] == artifacts.digest(full.table)
@@ -115,8 +118,10 @@ def test_lead_in_ranking_is_judged_on_the_same_networks():
 def test_noise_of_trainings_limits_what_a_ranking_can_reach():
     rng = np.random.default_rng(0)
     accuracies = np.linspace(0.7, 0.8, 18)
-    pairs = 0.75 + 0.01 * rng.standard_normal((1000, 2))
-    assert rank_correlation.noise_of(pairs.tolist()) == pytest.approx(0.01, rel=0.1)
+    true = 0.7 + 0.1 * rng.random((1000, 1))
+    by_seed = true + np.array([0.0, 0.05, -0.05]) + 0.01 * rng.standard_normal((1000, 3))
+    assert rank_correlation.noise_of(by_seed.tolist()) == pytest.approx(0.01, rel=0.1)
+    assert rank_correlation.noise_of([[0.7], [0.8]]) is None  # one seed does not tell
     limits = [rank_correlation.attainable(accuracies, noise) for noise in (0, 0.01, 10)]
     assert limits[0] == 1
     assert 0.7 < limits[1] < 0.9
