@@ -65,10 +65,11 @@ class Setting:
         docs: Where ``results/`` and ``pictures/`` are.
         table: The latency table, with the device it was measured on.
         shares: Budgets, as shares of the way from the lightest network's latency to the heaviest's.
-        seeds: How often searches, fine-tuning and training alone are repeated, where they are.
+        seeds: How often searches and fine-tuning are repeated, where they are.
         search: How BCSFW searches; the others get as much.
         finetune_epochs: Of every network that is compared with others.
         standalone_epochs: Of networks that are trained from scratch to be ranked.
+        repeated: How many of these, the shallow ones first, are trained with a second seed too.
         scratch_epochs: Of networks that are trained from scratch instead of fine-tuned.
         long_epochs: Of long fine-tuning.
         certify_seconds: For which a network is timed.
@@ -87,6 +88,7 @@ class Setting:
     search: hc.SearchSettings
     finetune_epochs: int
     standalone_epochs: int
+    repeated: int
     scratch_epochs: int
     long_epochs: int
     certify_seconds: float
@@ -166,6 +168,7 @@ FULL = Setting(
     search=hc.SearchSettings(epochs=0.5, batch_size=64, local_networks=12),
     finetune_epochs=1,
     standalone_epochs=5,
+    repeated=8,
     scratch_epochs=4,
     long_epochs=2,
     certify_seconds=5.0,
@@ -184,6 +187,7 @@ QUICK = replace(
     shares=(0.2, 0.6),
     search=hc.SearchSettings(epochs=0.2, batch_size=32, local_networks=2),
     standalone_epochs=1,
+    repeated=2,
     scratch_epochs=1,
     certify_seconds=0.5,
 )

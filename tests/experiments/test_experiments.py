@@ -80,6 +80,8 @@ def test_result_is_what_the_makefile_makes_of_the_published_model(path):
     asked = re.search(command, _recipe("experiments-cifar10"))
     assert asked
     assert result["seeds"] == int(asked[1] or 1)
+    if path.stem == "rank_correlation":
+        assert result["repeated"]["networks"] == full.repeated
     assert result["search"] == json.loads(json.dumps(dataclasses.asdict(full.search)))
     assert result["model"] == FinishedRun.open(full.published).digest()
     assert result["table"] == artifacts.digest(full.table)
@@ -119,13 +121,21 @@ def test_noise_of_trainings_limits_what_a_ranking_can_reach():
     rng = np.random.default_rng(0)
     accuracies = np.linspace(0.7, 0.8, 18)
     true = 0.7 + 0.1 * rng.random((1000, 1))
-    by_seed = true + np.array([0.0, 0.05, -0.05]) + 0.01 * rng.standard_normal((1000, 3))
+    by_seed = true + np.array([0.0, 0.05]) + 0.01 * rng.standard_normal((1000, 2))
     assert rank_correlation.noise_of(by_seed.tolist()) == pytest.approx(0.01, rel=0.1)
-    assert rank_correlation.noise_of([[0.7], [0.8]]) is None  # one seed does not tell
     limits = [rank_correlation.attainable(accuracies, noise) for noise in (0, 0.01, 10)]
     assert limits[0] == 1
     assert 0.7 < limits[1] < 0.9
     assert abs(limits[2]) < 0.05
+
+
+def test_the_mean_of_seeds_is_ranked_better_than_each():
+    truth = np.arange(6.0)
+    noise = np.array([2.5, -2.5, 0, 2.5, -2.5, 0])
+    by_seed = np.stack([truth + noise, truth - noise], axis=1)
+    found = rank_correlation.against_seeds(truth.tolist(), by_seed.tolist())
+    assert found["mean"] == pytest.approx(1)
+    assert max(found["seeds"]) < 0.8
 
 
 def _row(method, limit, right, *, fits=True, seed=0):
