@@ -2,33 +2,38 @@
 
 The paper's 18 networks that are the same everywhere (depth × expansion × kernel, with
 squeeze-and-excitation) are judged with the weights of the multi-path and of the single-path model,
-and trained from scratch; some of them with a second seed, to know how much of a ranking is chance.
+and trained from scratch with two seeds each, to know how much of a ranking is chance.
 Writes rank_correlation.json and its picture. Run: python experiments/rank_correlation.py
+(where runs/ is gone: with --earlier docs/results/rank_correlation.json for all that this has)
 """
 
 from __future__ import annotations
 
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy import stats
 
+from hardcorenas.train.finished import FinishedRun
 from setting import (
     Setting,
     Training,
+    make_parser,
     one_shot_accuracies,
-    read_arguments,
+    setting_of,
     train_all,
     uniform_networks,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     import hardcorenas as hc
-    from hardcorenas.train.finetune import Finetuned
 
 RESAMPLES = 2000
 
@@ -95,47 +100,87 @@ def noise_of(by_seed: Sequence[Sequence[float]]) -> float:
     return float(np.sqrt(((table - table.mean(axis=1, keepdims=True)) ** 2).sum() / freedom))
 
 
-def against_seeds(one_shot: Sequence[float], by_seed: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """Return the τ of a model against each seed of the same networks, and against their mean."""
-    seeds = [tau(one_shot, column) for column in zip(*by_seed, strict=True)]
-    return {"seeds": seeds, "mean": tau(one_shot, [float(np.mean(row)) for row in by_seed])}
+def against_seeds(one_shot: Sequence[float], by_seed: Sequence[Sequence[float]]) -> list[float]:
+    """Return the τ of a model against each seed's trainings."""
+    return [tau(one_shot, column) for column in zip(*by_seed, strict=True)]
 
 
-def train_alone(setting: Setting, networks: Sequence[hc.Architecture]) -> list[list[Finetuned]]:
-    """Return each network's trainings from scratch: one, or two of the first few."""
-    asked = [*networks, *networks[: setting.repeated]]
-    trainings = [
+@dataclass(frozen=True)
+class Known:
+    """What an earlier result has, by architecture: it is not done again.
+
+    Attributes:
+        single: Accuracies with the weights of the single-path model, which is not published.
+        standalone: Accuracies after training alone, in the order of seeds.
+        seconds: What those trainings took.
+    """
+
+    single: dict[str, float]
+    standalone: dict[str, list[float]]
+    seconds: float
+
+    @classmethod
+    def read(cls, path: Path, setting: Setting) -> Known:
+        """Read a result, which has to be of the same models and as many epochs."""
+        result = json.loads(path.read_text(encoding="utf-8"))
+        wanted = (FinishedRun.open(setting.multi).digest(), setting.standalone_epochs)
+        if (result["model"], result["epochs"]) != wanted:
+            raise SystemExit(
+                f"{path}: is of another model than {setting.multi}, or of other than "
+                f"{setting.standalone_epochs} epochs; leave out --earlier to train all networks"
+            )
+        networks = {entry["architecture"]: entry for entry in result["networks"]}
+        return cls(
+            {name: entry["single"] for name, entry in networks.items()},
+            {name: entry["standalone_by_seed"] for name, entry in networks.items()},
+            result["seconds"],
+        )
+
+
+def train_alone(
+    setting: Setting, networks: Sequence[hc.Architecture], known: Known | None
+) -> tuple[list[list[float]], float]:
+    """Return each network's accuracies after training from scratch, by seed, and the seconds."""
+    found = {name: list(values) for name, values in known.standalone.items()} if known else {}
+    asked = [
         Training(
             network,
             setting.standalone_epochs,
-            seed=i // len(networks),
+            seed=seed,
             start="scratch",
             learning_rate=setting.recipe.learning_rate,
         )
-        for i, network in enumerate(asked)
+        for seed in range(setting.standalone_seeds)
+        for network in reversed(networks)  # the longest first: no core waits long for another
+        if seed >= len(found.get(str(network), []))
     ]
-    done = train_all(setting, trainings)
-    return [done[i :: len(networks)] for i in range(len(networks))]
+    done = train_all(setting, asked)
+    for training, outcome in zip(asked, done, strict=True):  # seed after seed
+        found.setdefault(str(training.architecture), []).append(outcome.accuracy)
+    seconds = sum(outcome.seconds for outcome in done) + (known.seconds if known else 0.0)
+    return [found[str(network)] for network in networks], seconds
 
 
-def compare(setting: Setting) -> dict[str, Any]:
+def compare(setting: Setting, known: Known | None = None) -> dict[str, Any]:
     """Train and judge all networks."""
-    networks = uniform_networks(setting.space)
+    named = uniform_networks(setting.space)
     if setting.name == "quick":
-        networks = dict(list(networks.items())[::3])
+        named = dict(list(named.items())[::3])
+    networks = list(named.values())
     right = {
-        name: one_shot_accuracies(folder, list(networks.values()))
-        for name, folder in (("multi", setting.multi), ("single", setting.single))
+        "multi": one_shot_accuracies(setting.multi, networks),
+        "single": [known.single[str(network)] for network in networks]
+        if known
+        else one_shot_accuracies(setting.single, networks),
     }
-    done = train_alone(setting, list(networks.values()))
-    by_seed = [[found.accuracy for found in mine] for mine in done]
-    standalone = [values[0] for values in by_seed]  # all rest on as many trainings
-    repeated = by_seed[: setting.repeated]
-    depths = [network.depths for network in networks.values()]
-    noise = noise_of(repeated)
+    by_seed, seconds = train_alone(setting, networks, known)
+    standalone = [float(np.mean(values)) for values in by_seed]
+    depths = [network.depths for network in networks]
+    noise = noise_of(by_seed)
     return {
         "epochs": setting.standalone_epochs,
-        "seconds": sum(found.seconds for mine in done for found in mine),
+        "standalone_seeds": setting.standalone_seeds,
+        "seconds": seconds,
         "networks": [
             {
                 "name": name,
@@ -144,40 +189,40 @@ def compare(setting: Setting) -> dict[str, Any]:
                 "standalone_by_seed": by_seed[i],
                 **{kind: values[i] for kind, values in right.items()},
             }
-            for i, (name, network) in enumerate(networks.items())
+            for i, (name, network) in enumerate(named.items())
         ],
         "agreement": {kind: agreement(values, standalone) for kind, values in right.items()},
         "tau_90_percent": resampled(right, standalone),
         "tau_within_depth": {
             kind: tau_within(depths, values, standalone) for kind, values in right.items()
         },
+        "tau_by_seed": {kind: against_seeds(values, by_seed) for kind, values in right.items()},
+        "tau_between_seeds": tau(*list(zip(*by_seed, strict=True))[:2]),
         "noise": noise,
-        "attainable_tau": attainable(standalone, noise),
-        "repeated": {
-            "networks": len(repeated),
-            "tau_between_seeds": tau(*zip(*repeated, strict=True)),
-            "tau": {kind: against_seeds(right[kind][: len(repeated)], repeated) for kind in right},
-        },
+        "attainable_tau": attainable(standalone, noise / math.sqrt(setting.standalone_seeds)),
+        "attainable_tau_one_seed": attainable(standalone, noise),
     }
 
 
 def draw(content: dict[str, Any], path: Path) -> None:
     """Draw one-shot accuracy over stand-alone accuracy, as the paper does."""
     figure, axis = plt.subplots(figsize=(6.5, 5), layout="constrained")
-    networks = content["networks"]
+    networks, seeds = content["networks"], content["standalone_seeds"]
     for kind, color in (("multi", "tab:green"), ("single", "tab:orange")):
         found = content["agreement"][kind]
         label = f"{kind}-path: τ = {found['tau']:.2f}, ρ = {found['rho']:.2f}"
-        axis.scatter(
+        axis.errorbar(
             [100 * network["standalone"] for network in networks],
             [100 * network[kind] for network in networks],
+            xerr=100 * content["noise"] / math.sqrt(seeds),
+            fmt="^",
             color=color,
-            marker="^",
+            elinewidth=0.6,
             label=label,
         )
     epochs = content["epochs"]
     axis.set(
-        xlabel=f"trained from scratch, {epochs} epochs: test images right, %",
+        xlabel=f"from scratch, {epochs} epochs, mean of {seeds} seeds: test images right, %",
         ylabel="with weights of the one-shot model, %",
     )
     axis.grid(alpha=0.3)
@@ -187,28 +232,32 @@ def draw(content: dict[str, Any], path: Path) -> None:
 
 def main() -> None:
     """Compare, write, draw, and say it."""
-    setting = read_arguments(__doc__ or "")
-    content = compare(setting)
+    parser = make_parser(__doc__ or "")
+    parser.add_argument(
+        "--earlier", type=Path, metavar="FILE", help="a result: what it has is not done again"
+    )
+    arguments = parser.parse_args()
+    setting = setting_of(arguments)
+    known = Known.read(arguments.earlier, setting) if arguments.earlier else None
+    content = compare(setting, known)
     draw(content, setting.picture("rank_correlation.png"))
     setting.write("rank_correlation", content)
     ranges = content["tau_90_percent"]
     for kind, found in content["agreement"].items():
         low, high = ranges[kind]
+        seeds = " and ".join(f"{value:.2f}" for value in content["tau_by_seed"][kind])
         print(
             f"{kind}-path: τ {found['tau']:.2f} ({low:.2f} to {high:.2f}), ρ {found['rho']:.2f}; "
-            f"τ {content['tau_within_depth'][kind]:.2f} among networks of one depth"
+            f"τ {content['tau_within_depth'][kind]:.2f} among networks of one depth, "
+            f"{seeds} against single seeds"
         )
     low, high = ranges["lead"]
-    print(f"multi less single: {low:+.2f} to {high:+.2f} (90 % of draws of the networks)")
-    repeated = content["repeated"]
     print(
-        f"noise between seeds {content['noise']:.2%}: a model that ranks without error would get "
-        f"τ {content['attainable_tau']:.2f}\n{repeated['networks']} networks with two seeds: τ "
-        f"{repeated['tau_between_seeds']:.2f} between these"
+        f"multi less single: {low:+.2f} to {high:+.2f} (90 % of draws of the networks)\n"
+        f"noise between seeds {content['noise']:.2%}: τ {content['tau_between_seeds']:.2f} between "
+        f"them; without error a model would get τ {content['attainable_tau']:.2f}, and "
+        f"{content['attainable_tau_one_seed']:.2f} against one seed"
     )
-    for kind, found in repeated["tau"].items():
-        first, second = found["seeds"]
-        print(f"{kind}-path: τ {first:.2f} and {second:.2f}, with their mean {found['mean']:.2f}")
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ class Setting:
         search: How BCSFW searches; the others get as much.
         finetune_epochs: Of every network that is compared with others.
         standalone_epochs: Of networks that are trained from scratch to be ranked.
-        repeated: How many of these, the shallow ones first, are trained with a second seed too.
+        standalone_seeds: How often each of these is trained, at least twice.
         scratch_epochs: Of networks that are trained from scratch instead of fine-tuned.
         long_epochs: Of long fine-tuning.
         certify_seconds: For which a network is timed.
@@ -88,7 +88,7 @@ class Setting:
     search: hc.SearchSettings
     finetune_epochs: int
     standalone_epochs: int
-    repeated: int
+    standalone_seeds: int
     scratch_epochs: int
     long_epochs: int
     certify_seconds: float
@@ -168,7 +168,7 @@ FULL = Setting(
     search=hc.SearchSettings(epochs=0.5, batch_size=64, local_networks=12),
     finetune_epochs=1,
     standalone_epochs=5,
-    repeated=8,
+    standalone_seeds=2,
     scratch_epochs=4,
     long_epochs=2,
     certify_seconds=5.0,
@@ -187,7 +187,6 @@ QUICK = replace(
     shares=(0.2, 0.6),
     search=hc.SearchSettings(epochs=0.2, batch_size=32, local_networks=2),
     standalone_epochs=1,
-    repeated=2,
     scratch_epochs=1,
     certify_seconds=0.5,
 )

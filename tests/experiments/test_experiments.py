@@ -18,6 +18,7 @@ import initial_gain
 import rank_correlation
 import setting
 from hardcorenas import artifacts
+from hardcorenas.train.finetune import Finetuned
 from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.one_shot import PATHS, train_one_shot
 from hardcorenas.train.run_folder import RunFolder
@@ -81,7 +82,8 @@ def test_result_is_what_the_makefile_makes_of_the_published_model(path):
     assert asked
     assert result["seeds"] == int(asked[1] or 1)
     if path.stem == "rank_correlation":
-        assert result["repeated"]["networks"] == full.repeated
+        assert result["epochs"] == full.standalone_epochs
+        assert {len(n["standalone_by_seed"]) for n in result["networks"]} == {full.standalone_seeds}
     assert result["search"] == json.loads(json.dumps(dataclasses.asdict(full.search)))
     assert result["model"] == FinishedRun.open(full.published).digest()
     assert result["table"] == artifacts.digest(full.table)
@@ -133,9 +135,43 @@ def test_the_mean_of_seeds_is_ranked_better_than_each():
     truth = np.arange(6.0)
     noise = np.array([2.5, -2.5, 0, 2.5, -2.5, 0])
     by_seed = np.stack([truth + noise, truth - noise], axis=1)
-    found = rank_correlation.against_seeds(truth.tolist(), by_seed.tolist())
-    assert found["mean"] == pytest.approx(1)
-    assert max(found["seeds"]) < 0.8
+    assert max(rank_correlation.against_seeds(truth.tolist(), by_seed.tolist())) < 0.8
+    assert rank_correlation.tau(truth, by_seed.mean(axis=1)) == pytest.approx(1)
+
+
+def _earlier(path, **changes):
+    result = json.loads((ROOT / "docs/results/rank_correlation.json").read_text(encoding="utf-8"))
+    path.write_text(json.dumps(result | changes), encoding="utf-8")
+    return result
+
+
+def test_what_an_earlier_result_has_is_not_trained_again(tmp_path, monkeypatch):
+    full = dataclasses.replace(setting.FULL, runs=tmp_path, standalone_seeds=3)
+    networks = list(setting.uniform_networks(full.space).values())
+    result = _earlier(tmp_path / "earlier.json")
+    known = rank_correlation.Known.read(tmp_path / "earlier.json", full)
+    asked = []
+
+    def train_all(_, trainings):
+        asked.extend(trainings)
+        return [Finetuned(t.architecture, 0.1, 0.01 * t.seed, 10.0) for t in trainings]
+
+    monkeypatch.setattr(rank_correlation, "train_all", train_all)
+    by_seed, seconds = rank_correlation.train_alone(full, networks, known)
+    assert [t.seed for t in asked] == [2] * len(networks)
+    assert by_seed == [[*n["standalone_by_seed"], 0.02] for n in result["networks"]]
+    assert seconds == pytest.approx(result["seconds"] + 10 * len(networks))
+    asked.clear()
+    by_seed, _ = rank_correlation.train_alone(full, networks, None)
+    assert by_seed == [[0, 0.01, 0.02]] * len(networks)
+
+
+@pytest.mark.parametrize("changes", [{"model": "another"}, {"epochs": 200}])
+def test_an_earlier_result_of_something_else_is_refused(tmp_path, changes):
+    _earlier(tmp_path / "earlier.json", **changes)
+    full = dataclasses.replace(setting.FULL, runs=tmp_path)
+    with pytest.raises(SystemExit, match="another model"):
+        rank_correlation.Known.read(tmp_path / "earlier.json", full)
 
 
 def _row(method, limit, right, *, fits=True, seed=0):
