@@ -165,7 +165,7 @@ def compare(setting: Setting, known: Known | None = None) -> dict[str, Any]:
     """Train and judge all networks."""
     named = uniform_networks(setting.space)
     if setting.name == "quick":
-        named = dict(list(named.items())[::3])
+        named = dict(list(named.items())[:12:3])
     networks = list(named.values())
     right = {
         "multi": one_shot_accuracies(setting.multi, networks),
