@@ -169,7 +169,7 @@ FULL = Setting(
     finetune_epochs=1,
     standalone_epochs=5,
     standalone_seeds=2,
-    scratch_epochs=4,
+    scratch_epochs=10,
     long_epochs=2,
     certify_seconds=5.0,
 )

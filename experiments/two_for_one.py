@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 from setting import (
     Setting,
@@ -70,16 +69,15 @@ def compare(setting: Setting) -> list[dict[str, Any]]:
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Draw accuracy over latency, a line for each way, with what it costs."""
+    """Draw accuracy over latency, a line for each way; epochs are what it costs."""
     figure, axis = plt.subplots(figsize=(7.5, 4.5), layout="constrained")
     for way in dict.fromkeys(row["way"] for row in rows):
         mine = [row for row in rows if row["way"] == way]
-        minutes = np.mean([row["seconds"] for row in mine]) / 60
         axis.plot(
             [milliseconds(row["limit"]) for row in mine],
             [100 * row["accuracy"] for row in mine],
             "o-",
-            label=f"{way} ({minutes:.1f} min a network, one core)",
+            label=way,
         )
     shown = {row["limit"]: row["one_shot"] for row in rows}
     axis.plot(
