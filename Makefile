@@ -79,7 +79,7 @@ experiments: setup
 	$(BIN)/python experiments/hard_searches.py --run runs/demo --budgets 4 --seeds 1
 	$(BIN)/python experiments/found_against_random.py --seeds 2 --networks 6 --table docs/results/gray28-onnxruntime.json
 
-# The paper's experiments on CIFAR-10: about five hours on two cores. All of it goes on where it was.
+# The paper's experiments on CIFAR-10: six to eight hours on two cores. All of it goes on where it was.
 experiments-cifar10: setup
 	$(BIN)/hardcorenas data cifar10
 	$(BIN)/python experiments/one_shot_models.py
