@@ -9,7 +9,6 @@ Writes rank_correlation.json and its picture. Run: python experiments/rank_corre
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy import stats
 
+from hardcorenas import artifacts
 from hardcorenas.train.finished import FinishedRun
 from setting import (
     Setting,
@@ -122,7 +122,9 @@ class Known:
     @classmethod
     def read(cls, path: Path, setting: Setting) -> Known:
         """Read a result, which has to be of the same models and as many epochs."""
-        result = json.loads(path.read_text(encoding="utf-8"))
+        result = artifacts.parse(
+            artifacts.read_text(path), kind="rank-correlation", version=1, source=str(path)
+        )
         wanted = (FinishedRun.open(setting.multi).digest(), setting.standalone_epochs)
         if (result["model"], result["epochs"]) != wanted:
             raise SystemExit(
