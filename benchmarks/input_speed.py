@@ -18,7 +18,7 @@ from PIL import Image
 from torch.nn import functional
 
 import hardcorenas as hc
-from hardcorenas.processors import keep_freed_memory
+from hardcorenas.machine import keep_freed_memory
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import sample_paths
 from hardcorenas.train.data import ImageData, load_data, training_batches
@@ -34,8 +34,8 @@ def photographs(folder: Path) -> Path:
         (folder / label).mkdir(parents=True)
         for number in range(130):
             small = rng.integers(0, 256, (15, 20, 3), dtype=np.uint8)
-            picture = Image.fromarray(small).resize((500, 375), Image.Resampling.BICUBIC)
-            picture.save(folder / label / f"{number}.jpg", quality=90)
+            image = Image.fromarray(small).resize((500, 375), Image.Resampling.BICUBIC)
+            image.save(folder / label / f"{number}.jpg", quality=90)
     return folder
 
 

@@ -22,11 +22,11 @@ import onnxruntime
 import torch
 
 import hardcorenas as hc
-from hardcorenas.processors import keep_freed_memory
+from hardcorenas.machine import keep_freed_memory
 from hardcorenas.resources.plan import Plan
+from hardcorenas.resources.targets.preparing import OnnxModels
 from hardcorenas.resources.timing.onnx_session import session_run
 from hardcorenas.resources.timing.rounds import play_round, warm_up
-from hardcorenas.resources.workshop import OnnxModels
 
 SPACE = hc.SearchSpace.preset("mobile")
 NETWORKS, ROUNDS, PASSES = 16, 120, 100

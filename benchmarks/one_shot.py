@@ -1,4 +1,4 @@
-"""How fast the one-shot model trains and is differentiated, against other ways of doing it.
+"""How fast the supernet trains and is differentiated, against other ways of doing it.
 
 Every contender works on batches of 128 images and uses all cores in the way that is fastest for it:
 as threads of one process, or as one process a core with the batch shared out and gradients
@@ -28,10 +28,10 @@ from torch import nn
 from torch.nn import functional
 
 import hardcorenas as hc
+from hardcorenas.jobs.processes import Processes, run_together
 from hardcorenas.supernet.all_choices import all_choices_gradient
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import Paths, sample_paths
-from hardcorenas.train.processes import Processes, run_together
 from one_shot_opponents import (
     masked_forward,
     twelve_full_passes_gradient,
@@ -95,7 +95,7 @@ class Workload:
 
 
 class EitherWay(nn.Module):
-    """The one-shot model, run by us or by the masked pattern."""
+    """The supernet, run by us or by the masked pattern."""
 
     def __init__(self, supernet: Supernet) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Other ways to train a one-shot model and to differentiate it: opponents of `one_shot.py`.
+"""Other ways to train a supernet and to differentiate it: opponents of `one_shot.py`.
 
 Both share the weights of our `Supernet`, so that only the way of computing differs.
 """

@@ -16,13 +16,13 @@ import time
 from pathlib import Path
 
 import hardcorenas as hc
-from hardcorenas import artifacts
-from hardcorenas.pipeline.effort import Effort, SearchSettings
-from hardcorenas.pipeline.network_folder import NetworkFolder
-from hardcorenas.pipeline.search_run import described, outcome
+from hardcorenas import files
 from hardcorenas.report.page import write_report
 from hardcorenas.resources import Budget
 from hardcorenas.search.bcsfw import search_bcsfw
+from hardcorenas.search.on_supernet.job import described, outcome
+from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.synthetic import AdditiveUtility
 
@@ -71,7 +71,7 @@ def make_run(folder: Path) -> int:
         }
     )
     content = {"space": space.to_dict(), "data": {"name": "made up", "classes": []}, "seed": 0}
-    artifacts.write_text(folder / "run.json", artifacts.dump(content, kind="run", version=1))
+    files.write_text(folder / "run.json", files.dump(content, kind="run", version=1))
     return len(points)
 
 

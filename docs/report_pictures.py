@@ -1,4 +1,4 @@
-"""Makes the pictures of reports that README and docs show, from a real run, in a real browser.
+"""Makes the images of reports that README and docs show, from a real run, in a real browser.
 
 ``make pictures`` makes the run, too. Needs Chromium (Debian's package ``chromium``).
 
@@ -27,7 +27,7 @@ PICTURES = Path(__file__).parent / "pictures"
 
 @dataclass(frozen=True)
 class Shot:
-    """One picture: a screen of so many pixels, and how much of the page it shows."""
+    """One image: a screen of so many pixels, and how much of the page it shows."""
 
     name: str
     width: int
@@ -57,9 +57,9 @@ def take(browser: Browser, page_file: Path, shot: Shot) -> None:
 
 
 def main() -> None:
-    """Take all pictures of a run."""
+    """Take all images of a run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path, help="folder of a run; of a sweep for all pictures")
+    parser.add_argument("run", type=Path, help="folder of a run; of a sweep for all images")
     run: Path = parser.parse_args().run
     sweep = run / "sweep.json"
     rows = json.loads(sweep.read_text(encoding="utf-8"))["rows"] if sweep.exists() else []

@@ -7,7 +7,7 @@ on the line before the block may say what is special about it:
     <!-- stop after 20 s -->      they go on until they are stopped
     <!-- run by: make demo -->    something else runs them: a target of the Makefile, a test, a page
 
-Each page has a folder of its own, with examples/, models/ and a folder photos/ of small pictures of
+Each page has a folder of its own, with examples/, models/ and a folder photos/ of small images of
 five classes, all of different sizes; pages that speak of runs/demo begin where ``make demo``, the
 first thing README shows, leaves a reader. Results go to docs/results/commands.json, which
 ``tests/docs`` compares with the pages. They want the machine to themselves: some of the commands
@@ -99,7 +99,7 @@ def commands_in(text: str, page: str) -> Iterator[Command]:
 
 
 def make_photos(folder: Path, *, per_class: int = 150, seed: int = 0) -> None:
-    """Make a folder of pictures by class, as a stranger might bring one.
+    """Make a folder of images by class, as a stranger might bring one.
 
     Five kinds of clothes from the sample that comes with the package, in random colours, each of a
     size and shape of its own around 50 pixels; most are JPEG, some PNG, some grey.
@@ -120,11 +120,11 @@ def make_photos(folder: Path, *, per_class: int = 150, seed: int = 0) -> None:
             back, front = rng.uniform(0, 90, 3), rng.uniform(130, 255, 3)
             pixels = (back + shade * (front - back)).astype(np.uint8)
             width, height = (int(side) for side in rng.integers(40, 61, 2))
-            picture = Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC)
+            image = Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC)
             if number % 10 == 0:
-                picture = picture.convert("L")
+                image = image.convert("L")
             suffix = "png" if number % 7 == 0 else "jpg"
-            picture.save(folder / name.lower() / f"{number:04}.{suffix}")
+            image.save(folder / name.lower() / f"{number:04}.{suffix}")
 
 
 def run(command: Command, folder: Path) -> tuple[int, float]:

@@ -13,17 +13,17 @@ import onnxruntime
 from PIL import Image
 
 
-def main(model: str, pictures: list[str]) -> None:
-    """Print the most probable class of each picture."""
+def main(model: str, files: list[str]) -> None:
+    """Print the most probable class of each image."""
     session = onnxruntime.InferenceSession(model)
     (given,) = session.get_inputs()
     batch, channels, side, _ = given.shape
     # Every file carries what one has to know to use it.
     card = json.loads(session.get_modelmeta().custom_metadata_map["hardcorenas.card"])
     mean, std = (np.array(card[name], np.float32).reshape(-1, 1, 1) for name in ("mean", "std"))
-    for picture in pictures:
-        with Image.open(picture) as image:
-            # Networks see the middle square; of larger pictures its inner seven eighths.
+    for file in files:
+        with Image.open(file) as image:
+            # Networks see the middle square; of larger images its inner seven eighths.
             square = min(image.size) * (1 if side <= 40 else side / round(side * 8 / 7))
             left, top = ((length - square) / 2 for length in image.size)
             pixels = np.asarray(
@@ -34,14 +34,14 @@ def main(model: str, pictures: list[str]) -> None:
                 ),
                 np.float32,
             )
-        images = (pixels.reshape(side, side, channels).transpose(2, 0, 1) / 255 - mean) / std
-        (logits,) = session.run(None, {given.name: np.stack([images] * batch)})
+        prepared = (pixels.reshape(side, side, channels).transpose(2, 0, 1) / 255 - mean) / std
+        (logits,) = session.run(None, {given.name: np.stack([prepared] * batch)})
         odds = np.exp(logits[0] - logits[0].max())
         best = int(odds.argmax())
-        print(f"{picture}: {card['classes'][best]} ({odds[best] / odds.sum():.0%})")
+        print(f"{file}: {card['classes'][best]} ({odds[best] / odds.sum():.0%})")
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 3:
-        sys.exit("expected a network and one or more pictures; see the first lines of this file")
+        sys.exit("expected a network and one or more images; see the first lines of this file")
     main(sys.argv[1], sys.argv[2:])

@@ -1,7 +1,7 @@
 """Search a space under three hard budgets at once, with a stand-in for a trained network's loss.
 
 The objective gives every choice a made-up utility whose best network is known, so that one sees how
-near a search comes. With a trained one-shot model in its place the rest stays as it is.
+near a search comes. With a trained supernet in its place the rest stays as it is.
 Run: python examples/hard_budgets.py
 """
 

@@ -12,16 +12,16 @@ import hardcorenas as hc
 from hardcorenas.deploy.card import Card
 from hardcorenas.train.data import evaluation_batches
 from hardcorenas.train.finetune import FinetuneJob, finetune, load_finetuned
-from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.job import Job
-from hardcorenas.train.one_shot import train_one_shot
 from hardcorenas.train.recipe import SMALL
+from hardcorenas.train.supernet_training import train_supernet
+from hardcorenas.train.trained import TrainedSupernet
 
 FOLDER, TABLE = Path("runs/whole_job"), Path("runs/whole_job.table.json")
 
 
 def main() -> None:
-    """Go from pictures and budgets to a certified network."""
+    """Go from images and budgets to a certified network."""
     # What can be built, and what each choice costs on this machine.
     space = hc.SearchSpace.preset("gray28")
     if not TABLE.exists():
@@ -33,10 +33,10 @@ def main() -> None:
     # One model that holds all networks; it goes on where it was if this script is started again.
     recipe = SMALL.replace(heaviest_epochs=3, paths_epochs=6)
     job = Job(space, "fashion-mnist-sample", recipe, FOLDER, resume=True)
-    supernet = train_one_shot(job, processes=2)
+    supernet = train_supernet(job, processes=2)
 
     # The best network that keeps both budgets, by the gradients on images kept from training.
-    data = FinishedRun.open(FOLDER).data()
+    data = TrainedSupernet.open(FOLDER).data()
     batches = list(
         evaluation_batches(
             data.heldout,

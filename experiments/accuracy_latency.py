@@ -4,7 +4,7 @@ Every search gets about as much time as BCSFW with its local search. The uniform
 the best of those that are the same everywhere and fit. All networks are fine-tuned alike and judged
 on test images; those of the first seed are timed by themselves under ONNX Runtime. Where a network
 breaks its budget, it is compared with nothing.
-Writes accuracy_latency.json and its picture. Run: python experiments/accuracy_latency.py
+Writes accuracy_latency.json and its image. Run: python experiments/accuracy_latency.py
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 import matplotlib.pyplot as plt
 import numpy as np
 
-from hardcorenas.pipeline.searching import SCORE_IMAGES
+from hardcorenas.search.on_supernet.searching import SCORE_IMAGES
 from hardcorenas.train.evaluate import heldout_loss
-from hardcorenas.train.finished import FinishedRun
+from hardcorenas.train.trained import TrainedSupernet
 from setting import (
     ALONE,
     Setting,
@@ -102,7 +102,7 @@ def scaled(setting: Setting) -> list[Row]:
 
 
 def _losses(part: tuple[Path, Sequence[hc.Architecture]]) -> list[float]:
-    run = FinishedRun.open(part[0])
+    run = TrainedSupernet.open(part[0])
     model, data = run.supernet(), run.data()
     return [heldout_loss(model, network, data, ALONE, SCORE_IMAGES) for network in part[1]]
 
@@ -231,17 +231,17 @@ def main() -> None:
     rows = searched(setting) + scaled(setting)
     judge(setting, rows)
     time_networks(setting, rows)
-    num_test = len(judging_images(FinishedRun.open(setting.multi).data()))
+    num_test = len(judging_images(TrainedSupernet.open(setting.multi).data()))
     summary = summarise(rows, num_test)
     plain = [row | {"network": str(row["network"])} for row in rows]
     content = {"rows": plain, "summary": summary, "leads": leads(rows), "test_images": num_test}
-    draw(summary, setting.picture("accuracy_latency.png"))
+    draw(summary, setting.image("accuracy_latency.png"))
     setting.write("accuracy_latency", content)
     for row in summary:
         seconds = row["search_seconds"]
         print(
             f"≤ {milliseconds(row['limit']):.3f} ms  {NAMES[row['method']]:22s}"
-            f"{with_error(**row['finetuned'])}, one-shot {row['one_shot']['mean']:.2%}, "
+            f"{with_error(**row['finetuned'])}, supernet {row['one_shot']['mean']:.2%}, "
             f"over budget {row['over_budget']} of {row['runs']}"
             + ("" if seconds is None else f", {seconds:.0f} s")
         )

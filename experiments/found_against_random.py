@@ -1,6 +1,6 @@
 """The found network against random networks of the same budget, all fine-tuned alike.
 
-For each seed the whole job is done anew: one-shot model, search, fine-tuning. Then 20 random
+For each seed the whole job is done anew: supernet, search, fine-tuning. Then 20 random
 networks that cost from 90 % to all of the budget are fine-tuned in just the same way. All are
 judged on the 10,000 test images of Fashion-MNIST; the sample that they are trained on has none of
 them. Goes on where it was. Writes docs/results/found_against_random.json.
@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 
 import hardcorenas as hc
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.config import CertifyConfig, FinetuneConfig
 from hardcorenas.pipeline.run import run as whole_job
 from hardcorenas.train.data import load_data
 from hardcorenas.train.evaluate import accuracy
 from hardcorenas.train.finetune import FinetuneJob, finetune, load_finetuned
-from hardcorenas.train.finished import FinishedRun
+from hardcorenas.train.trained import TrainedSupernet
 from setting import ALONE
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
@@ -57,7 +57,7 @@ def one_seed(config, number, test):
         for number, network in enumerate(networks)
     ]
     finetune(jobs, processes=2)
-    own = FinishedRun.open(config.run_folder).data()
+    own = TrainedSupernet.open(config.run_folder).data()
     # Test images as the networks know them: with the statistics of their training images.
     judged = replace(own, test=test)
     found = FinetuneJob(
@@ -132,8 +132,8 @@ def main():
             f"found beats {np.mean(random < row['found']['test']):.0%} of them",
             flush=True,
         )
-    text = artifacts.dump({"rows": rows}, kind="found-against-random", version=1)
-    artifacts.write_text(arguments.out, text)
+    text = files.dump({"rows": rows}, kind="found-against-random", version=1)
+    files.write_text(arguments.out, text)
     gains = np.array([r["found"]["test"] - np.mean([o["test"] for o in r["random"]]) for r in rows])
     error = gains.std(ddof=1) / math.sqrt(len(gains)) if len(gains) > 1 else math.nan
     print(f"found less mean of random: {gains.mean():.2%} ± {error:.2%} (standard error of seeds)")

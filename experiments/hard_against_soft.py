@@ -2,7 +2,7 @@
 
 At three budgets the penalty walks with each λ and ends with an argmax; BCSFW searches beside it.
 What counts is what the network costs, over its budget; what was expected of the probabilities says
-whether the walk missed it or the argmax. Writes hard_against_soft.json and its picture.
+whether the walk missed it or the argmax. Writes hard_against_soft.json and its image.
 Run: python experiments/hard_against_soft.py
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import hardcorenas as hc
-    from hardcorenas.pipeline.network_folder import NetworkFolder
+    from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 
 WEIGHTS = (0.01, 0.1, 1.0, 10.0)
 
@@ -105,7 +105,7 @@ def main() -> None:
     """Search, judge, write, draw."""
     setting = read_arguments(__doc__ or "")
     rows = compare(setting)
-    draw(rows, setting.picture("hard_against_soft.png"))
+    draw(rows, setting.image("hard_against_soft.png"))
     setting.write("hard_against_soft", {"rows": rows})
     for row in rows:
         print(

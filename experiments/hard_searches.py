@@ -1,4 +1,4 @@
-"""Searches on a trained one-shot model, from the tightest budget to the loosest.
+"""Searches on a trained supernet, from the tightest budget to the loosest.
 
 Ten budgets, three seeds, once on latency alone and once on latency and parameters together. Every
 iterate and every network is checked by exact arithmetic. For each search the network after
@@ -18,12 +18,12 @@ import numpy as np
 import torch
 
 import hardcorenas as hc
-from hardcorenas import artifacts
-from hardcorenas.pipeline.effort import Effort
-from hardcorenas.pipeline.searching import images_per_network, question_of, search
+from hardcorenas import files
+from hardcorenas.search.on_supernet.searching import images_per_network, question_of, search
+from hardcorenas.search.on_supernet.settings import Effort
 from hardcorenas.search.problem import Problem
 from hardcorenas.train.evaluate import accuracy, ready_network
-from hardcorenas.train.finished import FinishedRun
+from hardcorenas.train.trained import TrainedSupernet
 from setting import ALONE
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--out", type=Path, default=RESULTS / "hard_searches.json")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    run = FinishedRun.open(arguments.run)
+    run = TrainedSupernet.open(arguments.run)
     model, data = run.supernet(), run.data()
     latency = hc.ResourceTable.load(arguments.table or arguments.run / "table.json")
     params = hc.count(run.space, "params")
@@ -104,8 +104,8 @@ def main():
                 row = one_search(model, data, budgets, settings, test_accuracy)
                 rows.append(row)
                 print(json.dumps(row), flush=True)
-    text = artifacts.dump({"rows": rows}, kind="hard-searches", version=1)
-    artifacts.write_text(arguments.out, text)
+    text = files.dump({"rows": rows}, kind="hard-searches", version=1)
+    files.write_text(arguments.out, text)
     gains = np.array([row["local"]["test"] - row["projected"]["test"] for row in rows])
     losses = np.array([r["projected"]["heldout_loss"] - r["local"]["heldout_loss"] for r in rows])
     print(

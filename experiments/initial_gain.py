@@ -1,9 +1,9 @@
 """What the balanced start is worth, against starting from the lightest network.
 
 The same searches are made from both. The gain is the paper's: the mean over budgets of the relative
-difference in accuracy of the fine-tuned networks; and, with the weights of the one-shot model,
-before and after the local search. The picture shows both starting points and where the searches
-ended. Writes initial_gain.json and its picture. Run: python experiments/initial_gain.py
+difference in accuracy of the fine-tuned networks; and, with the weights of the supernet,
+before and after the local search. The image shows both starting points and where the searches
+ended. Writes initial_gain.json and its image. Run: python experiments/initial_gain.py
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def draw(columns: list[list[RelaxedPoint]], problems: list[Problem], path: Path)
     )
     for row, (points, problem) in enumerate(zip(columns, problems, strict=True)):
         for axis, point, title in zip(axes[row], points, titles, strict=True):
-            picture = axis.imshow(_by_cost(problem, point), vmin=0, vmax=1, aspect="auto")
+            image = axis.imshow(_by_cost(problem, point), vmin=0, vmax=1, aspect="auto")
             axis.set_xticks([])
             axis.set_yticks([])
             if row == 0:
@@ -120,7 +120,7 @@ def draw(columns: list[list[RelaxedPoint]], problems: list[Problem], path: Path)
         limit = milliseconds(problem.budgets[0].limit)
         axes[row, 0].set_ylabel(f"≤ {limit:.3f} ms\nblocks", fontsize=9)
     figure.supxlabel("choices of a block, from cheapest to dearest, weighted by whether it runs")
-    figure.colorbar(picture, ax=axes, label="probability", shrink=0.5)
+    figure.colorbar(image, ax=axes, label="probability", shrink=0.5)
     figure.savefig(path, dpi=130)
 
 
@@ -145,7 +145,7 @@ def main() -> None:
     setting = read_repeated(__doc__ or "")
     rows, columns = compare(setting)
     problems = [problem_of(setting, budget) for budget in setting.budgets]
-    draw(columns, problems, setting.picture("initial_gain.png"))
+    draw(columns, problems, setting.image("initial_gain.png"))
     content = {"rows": rows, "gains": gains(rows)}
     setting.write("initial_gain", content)
     for measure, gain in content["gains"].items():

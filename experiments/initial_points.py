@@ -16,7 +16,7 @@ import matplotlib as mpl
 import numpy as np
 
 import hardcorenas as hc
-from hardcorenas.artifacts import dump, write_text
+from hardcorenas.files import dump, write_text
 from hardcorenas.resources import Budget
 from hardcorenas.search.initial import balanced_point, lightest_point
 from hardcorenas.search.problem import Problem
@@ -58,7 +58,7 @@ def draw(points, space, path):
     for column, (name, point) in enumerate(points.items()):
         top, bottom = axes[:, column]
         top.imshow(point["beta"], cmap="viridis", vmin=0, vmax=1, aspect="auto")
-        picture = bottom.imshow(point["alpha"], cmap="viridis", vmin=0, vmax=1, aspect="auto")
+        image = bottom.imshow(point["alpha"], cmap="viridis", vmin=0, vmax=1, aspect="auto")
         top.set_title(name, fontsize=10)
         top.set_xticks(range(3), map(str, space.stages[0].depths))
         bottom.set_xticks([0, 11], ["cheap", "dear"])
@@ -68,12 +68,12 @@ def draw(points, space, path):
         bottom.grid(axis="y", color="white", linewidth=0.6)
     axes[0, 0].set_ylabel("depth, by stage")
     axes[1, 0].set_ylabel("choice, by block")
-    figure.colorbar(picture, ax=axes, label="probability", shrink=0.6)
+    figure.colorbar(image, ax=axes, label="probability", shrink=0.6)
     figure.savefig(path, dpi=120)
 
 
 def main():
-    """Compute all points and write result and picture."""
+    """Compute all points and write result and image."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=DOCS)
     arguments = parser.parse_args()

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 import hardcorenas as hc
-from hardcorenas.artifacts import dump, write_text
-from hardcorenas.resources.bundle import write_bundle
+from hardcorenas.files import dump, write_text
 from hardcorenas.resources.measuring import table_from_result
 from hardcorenas.resources.plan import Plan
+from hardcorenas.resources.targets.bundle import write_bundle
 
 ROOT = Path(__file__).parent.parent
 

@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import hardcorenas as hc
-from hardcorenas.artifacts import dump, write_text
+from hardcorenas.files import dump, write_text
 
 DOCS = Path(__file__).parent.parent / "docs"
 NAMES = {"torch": "PyTorch eager", "onnxruntime": "ONNX Runtime"}

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import hardcorenas as hc
-from hardcorenas.artifacts import dump, write_text
+from hardcorenas.files import dump, write_text
 from hardcorenas.search.synthetic import AdditiveUtility
 
 DOCS = Path(__file__).parent.parent / "docs"

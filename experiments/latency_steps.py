@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import hardcorenas as hc
-from hardcorenas.artifacts import dump, write_text
+from hardcorenas.files import dump, write_text
 from hardcorenas.resources.calibration import corrected_times
 from hardcorenas.resources.measuring import _elements
 from hardcorenas.resources.plan import Plan

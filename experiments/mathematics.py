@@ -1,7 +1,7 @@
 """What the mathematics costs: oracle, projection and initial point, as a share of a search.
 
-Everything in a search that is not asking the one-shot model is counted as mathematics, so that the
-share is an upper bound. Writes mathematics.json and its picture.
+Everything in a search that is not asking the supernet is counted as mathematics, so that the
+share is an upper bound. Writes mathematics.json and its image.
 Run: python experiments/mathematics.py
 """
 
@@ -17,10 +17,15 @@ import matplotlib.pyplot as plt
 import torch
 
 from hardcorenas.pipeline import searching
-from hardcorenas.pipeline.effort import Effort
-from hardcorenas.pipeline.searching import Question, images_per_network, question_of, search
 from hardcorenas.search import bcsfw
-from hardcorenas.train.finished import FinishedRun
+from hardcorenas.search.on_supernet.searching import (
+    Question,
+    images_per_network,
+    question_of,
+    search,
+)
+from hardcorenas.search.on_supernet.settings import Effort
+from hardcorenas.train.trained import TrainedSupernet
 from setting import ALONE, Setting, milliseconds, problem_of, read_arguments
 
 if TYPE_CHECKING:
@@ -129,10 +134,10 @@ def main() -> None:
     """Search at the tightest, middle and loosest budget."""
     setting = read_arguments(__doc__ or "")
     torch.set_num_threads(1)
-    run = FinishedRun.open(setting.multi)
+    run = TrainedSupernet.open(setting.multi)
     model, data = run.supernet(), run.data()
     rows = [one_search(setting, model, data, budget) for budget in setting.three_budgets]
-    draw(rows, setting.picture("mathematics.png"))
+    draw(rows, setting.image("mathematics.png"))
     setting.write("mathematics", {"rows": rows})
     for row in rows:
         parts = ", ".join(

@@ -1,4 +1,4 @@
-"""What dealing does to a one-shot model: two expansions a block and batch, or all three.
+"""What dealing does to a supernet: two expansions a block and batch, or all three.
 
 Dealing two makes groups of images fewer and larger, which is faster. Does the model learn as well?
 Both are trained on the embedded sample, with somewhat longer phases than the small recipe's; then
@@ -20,13 +20,13 @@ from pathlib import Path
 import numpy as np
 
 import hardcorenas as hc
-from hardcorenas.artifacts import write_text
+from hardcorenas.files import write_text
 from hardcorenas.supernet import paths
 from hardcorenas.train.data import load_data
 from hardcorenas.train.evaluate import score
 from hardcorenas.train.job import Job
-from hardcorenas.train.one_shot import train_one_shot
 from hardcorenas.train.recipe import SMALL, Recipe
+from hardcorenas.train.supernet_training import train_supernet
 from setting import ALONE, uniform_networks
 
 RESULT = Path(__file__).parents[1] / "docs" / "results" / "one_shot_dealing.json"
@@ -42,7 +42,7 @@ def accuracies(at_once: int, seed: int, recipe: Recipe) -> tuple[list[float], fl
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         job = Job(SPACE, DATA, recipe, Path(folder) / "run", seed=seed)
-        supernet = train_one_shot(job)
+        supernet = train_supernet(job)
     seconds = time.monotonic() - start
     data = load_data(DATA, resolution=28, channels=1, seed=seed)
     return [

@@ -1,7 +1,7 @@
-"""The one-shot models of all other experiments: one path for each image, one path for each batch.
+"""The supernets of all other experiments: one path for each image, one path for each batch.
 
 Both start their second phase from the same heaviest network w̄*. Other experiments use what is
-trained here, or else the published model. Writes one_shot_models.json and its picture.
+trained here, or else the published model. Writes one_shot_models.json and its image.
 Run: python experiments/one_shot_models.py   (with --publish, the multi-path model goes to models/)
 """
 
@@ -16,12 +16,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from hardcorenas import artifacts
+from hardcorenas import files
+from hardcorenas.jobs.run_folder import FORMAT_VERSION, RunFolder
 from hardcorenas.train.evaluate import accuracy, representatives
-from hardcorenas.train.finished import FinishedRun
 from hardcorenas.train.job import Job
-from hardcorenas.train.one_shot import HEAVIEST, PATHS, train_one_shot
-from hardcorenas.train.run_folder import FORMAT_VERSION, RunFolder
+from hardcorenas.train.supernet_training import HEAVIEST, PATHS, train_supernet
+from hardcorenas.train.trained import TrainedSupernet
 from setting import (
     ALONE,
     Setting,
@@ -42,7 +42,7 @@ PUBLISHED = ("run.json", "heaviest.safetensors", "supernet.safetensors", "traini
 def train_multi(setting: Setting) -> None:
     """Train the multi-path model; on the way, keep what the single-path one starts from."""
     job = Job(setting.space, setting.data, setting.recipe, setting.own_multi, resume=True)
-    train_one_shot(job, processes=2, report=partial(_watch, setting))
+    train_supernet(job, processes=2, report=partial(_watch, setting))
 
 
 def train_single(setting: Setting) -> None:
@@ -54,7 +54,7 @@ def train_single(setting: Setting) -> None:
         )
     recipe = setting.recipe.replace(paths="single")
     job = Job(setting.space, setting.data, recipe, setting.single, resume=True)
-    train_one_shot(job, processes=2, report=_tell)
+    train_supernet(job, processes=2, report=_tell)
 
 
 def _watch(setting: Setting, moment: Moment) -> None:
@@ -80,10 +80,10 @@ def branch(multi: Path, single: Path) -> None:
     shutil.rmtree(new.path, ignore_errors=True)
     new.path.mkdir(parents=True)
     shutil.copy(there.weights("heaviest"), new.weights("heaviest"))
-    artifacts.write_text(new.log, "".join(json.dumps(line) + "\n" for line in first))
+    files.write_text(new.log, "".join(json.dumps(line) + "\n" for line in first))
     new.save_checkpoint(state | {"loop": None, "seconds": first[-1]["seconds"]})
-    text = artifacts.dump(description, kind="run", version=FORMAT_VERSION)
-    artifacts.write_text(new.description, text)
+    text = files.dump(description, kind="run", version=FORMAT_VERSION)
+    files.write_text(new.description, text)
     new.path.rename(single)  # whole or not at all
 
 
@@ -91,7 +91,7 @@ def history(folder: Path) -> dict[str, Any]:
     """Return accuracies on held-out images by epoch, and what each phase took."""
     lines = [json.loads(line) for line in RunFolder(folder).log.read_text("utf-8").splitlines()]
     judged = [line for line in lines if line["accuracies"]]
-    batch_size = FinishedRun.open(folder).recipe.batch_size
+    batch_size = TrainedSupernet.open(folder).recipe.batch_size
     seconds = {phase: _seconds(lines, phase, batch_size) for phase in (HEAVIEST, PATHS)}
     points = [{k: line[k] for k in ("phase", "epoch", "accuracies")} for line in judged]
     return {"points": points, "seconds": seconds}
@@ -113,7 +113,7 @@ def describe(setting: Setting) -> dict[str, Any]:
     for name, folder in (("multi", setting.own_multi), ("single", setting.single)):
         right = one_shot_accuracies(folder, list(kinds.values()))
         content[name] = {**history(folder), "test": dict(zip(kinds, right, strict=True))}
-    run = FinishedRun.open(setting.own_multi)
+    run = TrainedSupernet.open(setting.own_multi)
     data = run.data()
     return {
         "recipe": run.description["recipe"],
@@ -165,7 +165,7 @@ def main() -> None:
     if arguments.publish:
         publish(setting)
     content = describe(setting)
-    draw(content, setting.picture("one_shot_models.png"))
+    draw(content, setting.image("one_shot_models.png"))
     setting.write("one_shot_models", content)
     print(f"w̄* {content['heaviest_alone']:.2%} of test images, {content['megabytes']:.1f} MB")
     for name, model in content["models"].items():

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import hardcorenas as hc
-from hardcorenas.artifacts import dump, write_text
+from hardcorenas.files import dump, write_text
 from hardcorenas.resources import Budget
 from hardcorenas.search.baselines import search_evolution, search_penalty, search_random
 from hardcorenas.search.bcsfw import search_bcsfw

@@ -1,8 +1,8 @@
 """From probabilities to a network: argmax, the paper's linear programs, greedy, exact, joint.
 
 The points that BCSFW ended at are projected in each way: what the network costs, and how many test
-images it gets right with the weights of the one-shot model. Writes projections.json and its
-picture. Run: python experiments/projections.py
+images it gets right with the weights of the supernet. Writes projections.json and its
+image. Run: python experiments/projections.py
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         right.plot(x + aside, [100 * np.mean([r["one_shot"] for r in m]) for m in mine], "o-")
     left.axhline(0, color="black", linewidth=0.8)
     left.set(xlabel="budget, ms (a dot for every seed)", ylabel="cost less budget, % of the budget")
-    right.set(xlabel="budget, ms", ylabel="test images right, %, one-shot weights")
+    right.set(xlabel="budget, ms", ylabel="test images right, %, supernet's weights")
     for axis in (left, right):
         axis.grid(alpha=0.3)
     left.legend(fontsize=8)
@@ -86,7 +86,7 @@ def main() -> None:
     """Project, judge, write, draw."""
     setting = read_repeated(__doc__ or "")
     rows = project_all(setting)
-    draw(rows, setting.picture("projections.png"))
+    draw(rows, setting.image("projections.png"))
     setting.write("projections", {"rows": rows})
     print(f"{'':30s}{'over budget':>14s}{'worst':>9s}{'mean cost':>11s}{'accuracy':>10s}")
     for method in METHODS:

@@ -1,9 +1,9 @@
-"""Does a one-shot model rank networks as training each by itself does?
+"""Does a supernet rank networks as training each by itself does?
 
 The paper's 18 networks that are the same everywhere (depth × expansion × kernel, with
 squeeze-and-excitation) are judged with the weights of the multi-path and of the single-path model,
 and trained from scratch with two seeds each, to know how much of a ranking is chance.
-Writes rank_correlation.json and its picture. Run: python experiments/rank_correlation.py
+Writes rank_correlation.json and its image. Run: python experiments/rank_correlation.py
 (where runs/ is gone: with --earlier docs/results/rank_correlation.json for all that this has)
 """
 
@@ -18,8 +18,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy import stats
 
-from hardcorenas import artifacts
-from hardcorenas.train.finished import FinishedRun
+from hardcorenas import files
+from hardcorenas.train.trained import TrainedSupernet
 from setting import (
     Setting,
     Training,
@@ -122,10 +122,10 @@ class Known:
     @classmethod
     def read(cls, path: Path, setting: Setting) -> Known:
         """Read a result, which has to be of the same models and as many epochs."""
-        result = artifacts.parse(
-            artifacts.read_text(path), kind="rank-correlation", version=1, source=str(path)
+        result = files.parse(
+            files.read_text(path), kind="rank-correlation", version=1, source=str(path)
         )
-        wanted = (FinishedRun.open(setting.multi).digest(), setting.standalone_epochs)
+        wanted = (TrainedSupernet.open(setting.multi).digest(), setting.standalone_epochs)
         if (result["model"], result["epochs"]) != wanted:
             raise SystemExit(
                 f"{path}: is of another model than {setting.multi}, or of other than "
@@ -207,7 +207,7 @@ def compare(setting: Setting, known: Known | None = None) -> dict[str, Any]:
 
 
 def draw(content: dict[str, Any], path: Path) -> None:
-    """Draw one-shot accuracy over stand-alone accuracy, as the paper does."""
+    """Draw supernet accuracy over stand-alone accuracy, as the paper does."""
     figure, axis = plt.subplots(figsize=(6.5, 5), layout="constrained")
     networks, seeds = content["networks"], content["standalone_seeds"]
     for kind, color in (("multi", "tab:green"), ("single", "tab:orange")):
@@ -225,7 +225,7 @@ def draw(content: dict[str, Any], path: Path) -> None:
     epochs = content["epochs"]
     axis.set(
         xlabel=f"from scratch, {epochs} epochs, mean of {seeds} seeds: test images right, %",
-        ylabel="with weights of the one-shot model, %",
+        ylabel="with weights of the supernet, %",
     )
     axis.grid(alpha=0.3)
     axis.legend()
@@ -242,7 +242,7 @@ def main() -> None:
     setting = setting_of(arguments)
     known = Known.read(arguments.earlier, setting) if arguments.earlier else None
     content = compare(setting, known)
-    draw(content, setting.picture("rank_correlation.png"))
+    draw(content, setting.image("rank_correlation.png"))
     setting.write("rank_correlation", content)
     ranges = content["tau_90_percent"]
     for kind, found in content["agreement"].items():

@@ -1,4 +1,4 @@
-"""What the experiments on CIFAR-10 share: one-shot model, latency table, budgets, places, sizes.
+"""What the experiments on CIFAR-10 share: supernet, latency table, budgets, places, sizes.
 
 With ``--quick`` the same scripts do the same on the embedded sample, at a toy size that says
 nothing but that they run. Everything goes on where it was; what is there is not done again.
@@ -22,18 +22,18 @@ import numpy as np
 import torch
 
 import hardcorenas as hc
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.deploy.certificate import Certificate
-from hardcorenas.pipeline.network_folder import FORMAT_VERSION, NetworkFolder
-from hardcorenas.pipeline.search_run import Found, SearchJob, search_run
-from hardcorenas.processors import num_cores
+from hardcorenas.jobs.processes import Processes
+from hardcorenas.machine import num_cores
+from hardcorenas.search.on_supernet.job import Found, SearchJob, search_run
+from hardcorenas.search.on_supernet.network_folder import FORMAT_VERSION, NetworkFolder
 from hardcorenas.search.point import RelaxedPoint, to_units
 from hardcorenas.search.problem import Problem
 from hardcorenas.train.evaluate import accuracy, ready_network
 from hardcorenas.train.finetune import Finetuned, FinetuneJob, Start, finetune, identity
-from hardcorenas.train.finished import FinishedRun
-from hardcorenas.train.processes import Processes
 from hardcorenas.train.recipe import SMALL, Recipe
+from hardcorenas.train.trained import TrainedSupernet
 from hardcorenas.versions import versions
 
 mpl.use("Agg")
@@ -41,7 +41,7 @@ mpl.use("Agg")
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hardcorenas.train.data import ImageData, Pictures
+    from hardcorenas.train.data import ImageData, Images
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -59,7 +59,7 @@ class Setting:
         name: How files of this size are called.
         preset: Name of the space.
         data: Name of the data set.
-        recipe: Of the one-shot model.
+        recipe: Of the supernet.
         runs: Where models and networks are kept.
         published: Where the multi-path model is for all to use.
         docs: Where ``results/`` and ``pictures/`` are.
@@ -100,7 +100,7 @@ class Setting:
 
     @property
     def multi(self) -> Path:
-        """The one-shot model of one path an image: trained here, or else the published one."""
+        """The supernet of one path an image: trained here, or else the published one."""
         is_own = self.own_multi.exists() or not self.published.exists()
         return self.own_multi if is_own else self.published
 
@@ -136,19 +136,19 @@ class Setting:
             "size": self.name,
             "space": self.preset,
             "data": self.data,
-            "model": FinishedRun.open(self.multi).digest(),
-            "table": artifacts.digest(self.table),
+            "model": TrainedSupernet.open(self.multi).digest(),
+            "table": files.digest(self.table),
             "seeds": self.seeds,
             "search": asdict(self.search),
             "versions": versions(),
         }
-        text = artifacts.dump(known | content, kind=name.replace("_", "-"), version=1)
+        text = files.dump(known | content, kind=name.replace("_", "-"), version=1)
         path = self.docs / "results" / f"{name}.json"
-        artifacts.write_text(path, text)
+        files.write_text(path, text)
         print(f"written: {path}")
 
-    def picture(self, name: str) -> Path:
-        """Return where a picture goes."""
+    def image(self, name: str) -> Path:
+        """Return where an image goes."""
         folder = self.docs / "pictures"
         folder.mkdir(parents=True, exist_ok=True)
         return folder / name
@@ -298,8 +298,8 @@ def bcsfw_searches(
 def saved_point(problem: Problem, folder: NetworkFolder) -> RelaxedPoint:
     """Return the point that a search ended at."""
     path = folder.path / "point.json"
-    content = artifacts.parse(
-        artifacts.read_text(path), kind="point", version=FORMAT_VERSION, source=str(path)
+    content = files.parse(
+        files.read_text(path), kind="point", version=FORMAT_VERSION, source=str(path)
     )
     return RelaxedPoint(
         to_units(np.array(content["alpha"]), problem.choice_sinks),
@@ -363,7 +363,7 @@ def one_shot_accuracies(run: Path, networks: Sequence[hc.Architecture]) -> list[
 
 def _accuracies(part: tuple[Path, Sequence[hc.Architecture]]) -> list[float]:
     folder, networks = part
-    run = FinishedRun.open(folder)
+    run = TrainedSupernet.open(folder)
     model, data = run.supernet(), run.data()
     return [
         accuracy(ready_network(model, network, data, ALONE), data, judging_images(data), ALONE)
@@ -371,8 +371,8 @@ def _accuracies(part: tuple[Path, Sequence[hc.Architecture]]) -> list[float]:
     ]
 
 
-def judging_images(data: ImageData) -> Pictures:
-    """Return the pictures that nothing has seen; named data sets all have some."""
+def judging_images(data: ImageData) -> Images:
+    """Return the images that nothing has seen; named data sets all have some."""
     assert data.test is not None
     return data.test
 
@@ -398,7 +398,7 @@ def time_network(setting: Setting, network: hc.Architecture, budget: hc.Budget) 
 
     One that is clear is kept; one that is not is made again next time.
     """
-    table = artifacts.digest(setting.table)
+    table = files.digest(setting.table)
     name = _short(f"{network} {budget.limit} {table} {setting.certify_seconds} {platform.node()}")
     path = setting.runs / "certificates" / f"{name}.json"
     if path.exists():
@@ -427,5 +427,5 @@ def with_error(mean: float, error: float | None, sign: str = "") -> str:
 
 
 def milliseconds(nanoseconds: float) -> float:
-    """Return a latency in the unit of tables and pictures."""
+    """Return a latency in the unit of tables and images."""
     return nanoseconds / 1e6

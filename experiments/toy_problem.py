@@ -15,7 +15,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
-from hardcorenas.artifacts import dump, write_text
+from hardcorenas.files import dump, write_text
 from hardcorenas.search.frank_wolfe import frank_wolfe, harmonic, short_step
 from hardcorenas.search.simplex import Simplex
 
@@ -75,7 +75,7 @@ def draw(result, path):
 
 
 def main():
-    """Run everything and write result and picture."""
+    """Run everything and write result and image."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)

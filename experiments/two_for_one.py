@@ -2,7 +2,7 @@
 
 Networks that BCSFW found, at the tightest, middle and loosest budget, are trained in the paper's
 three ways: from scratch, fine-tuned shortly, fine-tuned for longer; the last two follow the
-heaviest network with w̄*. Writes two_for_one.json and its picture.
+heaviest network with w̄*. Writes two_for_one.json and its image.
 Run: python experiments/two_for_one.py
 """
 
@@ -85,7 +85,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         [100 * right for right in shown.values()],
         "x:",
         color="gray",
-        label="weights of the one-shot model as they are",
+        label="weights of the supernet as they are",
     )
     axis.set(xlabel="latency budget, ms", ylabel="test images right, %")
     axis.grid(alpha=0.3)
@@ -97,12 +97,12 @@ def main() -> None:
     """Train, write, draw."""
     setting = read_arguments(__doc__ or "")
     rows = compare(setting)
-    draw(rows, setting.picture("two_for_one.png"))
+    draw(rows, setting.image("two_for_one.png"))
     setting.write("two_for_one", {"rows": rows})
     for row in rows:
         print(
             f"≤ {milliseconds(row['limit']):.3f} ms  {row['way']:26s}{row['accuracy']:8.2%}"
-            f"{row['seconds']:7.0f} s   (one-shot {row['one_shot']:.2%})"
+            f"{row['seconds']:7.0f} s   (supernet {row['one_shot']:.2%})"
         )
 
 

@@ -1,6 +1,6 @@
 """Makes the sample of Fashion-MNIST that comes with the package, the same bytes every time.
 
-From every class 600 of the 6,000 training and 100 of the 1,000 test pictures, chosen by seed 0.
+From every class 600 of the 6,000 training and 100 of the 1,000 test images, chosen by seed 0.
 Run: python tools/make_fashion_sample.py FOLDER, which has the four idx.gz files.
 """
 
@@ -17,7 +17,7 @@ from hardcorenas.train.data.named import SETS, Arrays, write_arrays
 
 
 def chosen(labels, num_each):
-    """Return rising indices of ``num_each`` pictures of every class."""
+    """Return rising indices of ``num_each`` images of every class."""
     order = permutation(Use.SAMPLE, 0, length=len(labels))
     rows = [order[labels[order] == label][:num_each] for label in np.unique(labels)]
     return np.sort(np.concatenate(rows))

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from hardcorenas.deploy.export import export
     from hardcorenas.deploy.saved_network import load
     from hardcorenas.networks.build import build
-    from hardcorenas.pipeline.effort import SearchSettings
     from hardcorenas.pipeline.run import run
-    from hardcorenas.pipeline.searching import search_architecture
     from hardcorenas.report.page import write_report
     from hardcorenas.resources.budget import Budget
     from hardcorenas.resources.count import count
     from hardcorenas.resources.measuring import measure
     from hardcorenas.resources.table import ResourceTable
+    from hardcorenas.search.on_supernet.searching import search_architecture
+    from hardcorenas.search.on_supernet.settings import SearchSettings
     from hardcorenas.space import Architecture, Choice, Head, SearchSpace, Stage, Stem
     from hardcorenas.supernet.model import Supernet
 
@@ -34,7 +34,7 @@ _HOMES = {
     "Config": "hardcorenas.config",
     "Head": "hardcorenas.space",
     "ResourceTable": "hardcorenas.resources.table",
-    "SearchSettings": "hardcorenas.pipeline.effort",
+    "SearchSettings": "hardcorenas.search.on_supernet.settings",
     "SearchSpace": "hardcorenas.space",
     "Stage": "hardcorenas.space",
     "Stem": "hardcorenas.space",
@@ -47,7 +47,7 @@ _HOMES = {
     "measure": "hardcorenas.resources.measuring",
     "read_config": "hardcorenas.config",
     "run": "hardcorenas.pipeline.run",
-    "search_architecture": "hardcorenas.pipeline.searching",
+    "search_architecture": "hardcorenas.search.on_supernet.searching",
     "write_report": "hardcorenas.report.page",
 }
 

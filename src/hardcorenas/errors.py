@@ -20,6 +20,8 @@ def shown(value: object) -> str:
     """Return a value as error messages show it: its ``repr``, cut where it would flood a line."""
     try:
         text = repr(value)
+    except RecursionError:
+        return "something nested too deeply"
     except ValueError:  # Python refuses to write integers of thousands of digits
         return "a number of thousands of digits"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 1]}…"
@@ -82,7 +84,7 @@ class ArtifactError(HardcorenasError):
 
 
 class DataError(HardcorenasError, ValueError):
-    """A set of pictures is missing, unreadable, mislabelled or too small."""
+    """A set of images is missing, unreadable, mislabelled or too small."""
 
 
 class ForeignTableError(HardcorenasError):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import hardcorenas as hc
-from hardcorenas.cli import run
+from hardcorenas.cli import execute
 from hardcorenas.space import preset_text
 
 HEAVY = ("torch", "numpy", "scipy", "onnx", "onnxruntime", "timm", "torchvision", "highspy")
@@ -28,10 +28,10 @@ def modules_after(statement):
     "statement",
     [
         "import hardcorenas",
-        "from hardcorenas.cli import run; assert run(['--help']) == 0",
-        "from hardcorenas.cli import run; assert run(['--version']) == 0",
-        "from hardcorenas.cli import run; assert run(['space', '--help']) == 0",
-        "from hardcorenas.cli import run; assert run(['space', 'mobile']) == 0",
+        "from hardcorenas.cli import execute; assert execute(['--help']) == 0",
+        "from hardcorenas.cli import execute; assert execute(['--version']) == 0",
+        "from hardcorenas.cli import execute; assert execute(['space', '--help']) == 0",
+        "from hardcorenas.cli import execute; assert execute(['space', 'mobile']) == 0",
     ],
 )
 def test_nothing_heavy_is_imported_until_it_is_used(statement):
@@ -53,14 +53,14 @@ def test_python_dash_m_works():
 
 
 def test_space_lists_the_presets(capsys):
-    assert run(["space"]) == 0
+    assert execute(["space"]) == 0
     out = capsys.readouterr().out
     for name in ("mobile", "mobile-paper", "rgb32", "gray28"):
         assert name in out
 
 
 def test_space_shows_size_and_ends(capsys):
-    assert run(["space", "mobile"]) == 0
+    assert execute(["space", "mobile"]) == 0
     out = capsys.readouterr().out
     assert "5,906,234,995,112,194,080,768 architectures" in out
     # hardcorenas_f of timm lies between these; the heaviest was counted on timm's own model of it.
@@ -69,7 +69,7 @@ def test_space_shows_size_and_ends(capsys):
 
 
 def test_space_as_json(capsys):
-    assert run(["space", "gray28", "--json", "--resolution", "56", "--classes", "3"]) == 0
+    assert execute(["space", "gray28", "--json", "--resolution", "56", "--classes", "3"]) == 0
     shown = json.loads(capsys.readouterr().out)
     space = hc.SearchSpace.from_dict(shown["space"])
     assert (space.resolution, space.num_classes) == (56, 3)
@@ -83,21 +83,21 @@ def test_one_network_block_by_block(tmp_path, capsys, with_space):
     path = tmp_path / "arch.json"
     space.heaviest.save(path)
     named = ["rgb32"] if with_space else []
-    assert run(["space", *named, "--architecture", str(path), "--json"]) == 0
+    assert execute(["space", *named, "--architecture", str(path), "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["architecture"] == str(space.heaviest)
     assert sum(row["params"] for row in shown["blocks"]) == shown["params"]
     assert sum(row["macs"] for row in shown["blocks"]) == shown["macs"]
     assert max(row["memory"] for row in shown["blocks"]) == shown["memory"]
-    assert run(["space", *named, "-a", str(path)]) == 0
+    assert execute(["space", *named, "-a", str(path)]) == 0
     assert f"{shown['params']:,}" in capsys.readouterr().out
 
 
 def test_a_preset_is_a_start_for_a_space_of_ones_own(tmp_path, capsys):
-    assert run(["space", "mobile", "--toml"]) == 0
+    assert execute(["space", "mobile", "--toml"]) == 0
     file = tmp_path / "my.toml"
     file.write_text(capsys.readouterr().out.replace("num_classes = 1000", "num_classes = 12"))
-    assert run(["space", str(file)]) == 0
+    assert execute(["space", str(file)]) == 0
     assert "12 classes" in capsys.readouterr().out
 
 
@@ -106,7 +106,7 @@ def test_a_preset_is_a_start_for_a_space_of_ones_own(tmp_path, capsys):
 def test_a_table_is_never_cut_off(name, width, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", width)
     for arguments in (["space"], ["space", name], ["space", name, "-a", "heaviest"]):
-        assert run(arguments) == 0
+        assert execute(arguments) == 0
         out = capsys.readouterr().out
         assert "…" not in out.replace(" … ", "")  # a range is written with it
         assert max(map(len, out.splitlines())) <= 80
@@ -120,7 +120,7 @@ def test_a_network_of_many_blocks_by_its_compact_form(tmp_path, capsys):
     file.write_text("[[stages]]".join([start, *[last] * 10]) + "[head]" + head)
     compact = str(hc.SearchSpace.load(file).heaviest)
     assert len(compact) > 255  # longer than a file name may be
-    assert run(["space", str(file), "-a", compact]) == 0
+    assert execute(["space", str(file), "-a", compact]) == 0
     assert "9.3" in capsys.readouterr().out
 
 
@@ -128,7 +128,7 @@ def test_options_change_the_space_of_a_saved_network(tmp_path, capsys):
     path = tmp_path / "arch.json"
     space = hc.SearchSpace.preset("rgb32")
     space.lightest.save(path)
-    assert run(["space", "rgb32", "-a", str(path), "--classes", "3", "--json"]) == 0
+    assert execute(["space", "rgb32", "-a", str(path), "--classes", "3", "--json"]) == 0
     three = space.replace(num_classes=3)
     shown = json.loads(capsys.readouterr().out)
     assert shown["params"] == hc.count(three, "params").cost(three.lightest)
@@ -178,7 +178,7 @@ def test_a_full_disk_is_told_in_one_line():
     ],
 )
 def test_a_mistake_gets_one_line_and_exit_code_2(arguments, message, capsys):
-    assert run(arguments) == 2
+    assert execute(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("error: ")
@@ -189,5 +189,5 @@ def test_a_mistake_gets_one_line_and_exit_code_2(arguments, message, capsys):
 def test_an_architecture_of_another_space_is_refused(tmp_path, capsys):
     path = tmp_path / "arch.json"
     hc.SearchSpace.preset("rgb32").lightest.save(path)
-    assert run(["space", "mobile", "-a", str(path)]) == 2
+    assert execute(["space", "mobile", "-a", str(path)]) == 2
     assert "whose stages differ" in capsys.readouterr().err

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hardcorenas.cli import run
+from hardcorenas.cli import execute
 from hardcorenas.train.data import fetching
 from hardcorenas.train.data.named import SETS
 
@@ -30,7 +30,7 @@ def folder(tmp_path):
 
 def refused(capsys, arguments, *words):
     capsys.readouterr()
-    assert run(arguments) == 2
+    assert execute(arguments) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert error.count("\n") == 1
@@ -39,15 +39,15 @@ def refused(capsys, arguments, *words):
 
 
 def test_what_is_known(capsys, cache):
-    assert run(["data"]) == 0
+    assert execute(["data"]) == 0
     out = capsys.readouterr().out
     for word in ("fashion-mnist-sample", "60,000", "32×32×3", "run: hardcorenas data cifar10"):
         assert word in out
     cache.mkdir()
     (cache / "cifar10.npz").write_bytes(b"0" * 3_000_000)
-    assert run(["data"]) == 0
+    assert execute(["data"]) == 0
     assert f"cifar10: {cache / 'cifar10.npz'}" in capsys.readouterr().out
-    assert run(["data", "fashion-mnist-sample"]) == 0
+    assert execute(["data", "fashion-mnist-sample"]) == 0
     assert "nothing to fetch" in capsys.readouterr().out
     refused(capsys, ["data", "cifar10"], "is torn", "remove it")
 
@@ -58,14 +58,14 @@ def test_fetching(capsys, tmp_path, cache, monkeypatch):
         SETS, "fashion-mnist", type(sample)("fashion-mnist", sample.classes, 1, 28, 6_000, 1_000)
     )
     monkeypatch.setitem(fetching._READERS, "fashion-mnist", lambda folder: sample.read())
-    assert run(["data", "fashion-mnist", "--from", str(tmp_path)]) == 0
+    assert execute(["data", "fashion-mnist", "--from", str(tmp_path)]) == 0
     assert f"written: {cache / 'fashion-mnist.npz'} (5 MB)" in capsys.readouterr().out
-    assert run(["data", "fashion-mnist"]) == 0
+    assert execute(["data", "fashion-mnist"]) == 0
     assert "already here" in capsys.readouterr().out
 
 
 def test_checking_a_folder(capsys, folder):
-    assert run(["data", str(folder), "--resolution", "32"]) == 0
+    assert execute(["data", str(folder), "--resolution", "32"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].split() == ["cat", "8", "2"]
     assert lines[3].split() == ["dog", "4", "1"]
@@ -84,7 +84,7 @@ def test_many_classes_are_cut_short(capsys, tmp_path):
         for number in range(2):
             image = Image.new("RGB", (8, 8), (name, number, 0))
             image.save(tmp_path / "many" / f"{name:02}" / f"{number}.png")
-    assert run(["data", str(tmp_path / "many"), "--resolution", "8"]) == 0
+    assert execute(["data", str(tmp_path / "many"), "--resolution", "8"]) == 0
     out = capsys.readouterr().out
     assert "10 more" in out
     assert "40 classes" in out

@@ -16,10 +16,10 @@ import torch
 from safetensors.torch import load_file
 
 from cli.one_line_error import require_one_line_error
-from hardcorenas.cli import run
+from hardcorenas.cli import execute
+from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.build import build
-from hardcorenas.pipeline.network_folder import NetworkFolder
-from hardcorenas.train.run_folder import RunFolder
+from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from hardcorenas.train.tasks import Supervised
 from pipeline import tiny_search
 from pipeline.tiny_search import SPACE
@@ -36,7 +36,7 @@ def one_thread():
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A folder with the trained one-shot model in ``run`` and a network that was found in it."""
+    """A folder with the trained supernet in ``run`` and a network that was found in it."""
     shutil.copytree(tiny_search.trained(), tmp_path / "run")
     monkeypatch.chdir(tmp_path)
     NetworkFolder(Path(FOLDER)).save_architecture(NETWORK)
@@ -50,7 +50,7 @@ def finetune(place):
     def begin(options="", folder=FOLDER):
         given = shlex.split(options)
         epochs = [] if "--epochs" in given else ["--epochs", "1"]
-        return run(["finetune", folder, *epochs, *given])
+        return execute(["finetune", folder, *epochs, *given])
 
     return begin
 
@@ -62,7 +62,7 @@ def refused(place, capsys):
     def check(command, *words):
         before = files()
         capsys.readouterr()
-        code = run(shlex.split(command))
+        code = execute(shlex.split(command))
         require_one_line_error(code, capsys.readouterr(), words)
         assert files() == before
 
@@ -70,7 +70,7 @@ def refused(place, capsys):
 
 
 def files():
-    """All files below the current folder; stored pictures and locks aside."""
+    """All files below the current folder; stored images and locks aside."""
     found = (path for path in Path().rglob("*") if path.is_file() and path.name != ".lock")
     return sorted(path for path in found if "data" not in path.parts)
 
@@ -85,7 +85,7 @@ def loaded(folder, network=NETWORK):
 @pytest.mark.parametrize("command", ["finetune", "export"])
 def test_help_is_short(monkeypatch, capsys, command):
     monkeypatch.setenv("COLUMNS", "100")
-    assert run([command, "--help"]) == 0
+    assert execute([command, "--help"]) == 0
     out = capsys.readouterr().out
     assert len(out.splitlines()) <= 50
     assert "FOLDER" in out
@@ -112,7 +112,9 @@ def test_from_a_found_network_to_files(finetune, place, capsys):
 
     # What it says comes next, in two formats.
     command = shlex.split(onwards.removeprefix("next: hardcorenas "))
-    assert run([*command, "--format", "onnx", "--format", "safetensors", "--batch-size", "2"]) == 0
+    assert (
+        execute([*command, "--format", "onnx", "--format", "safetensors", "--batch-size", "2"]) == 0
+    )
     out = capsys.readouterr().out
     images = torch.randn(2, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -181,7 +183,7 @@ def test_asked_to_stop(finetune, capsys, monkeypatch, number):
         ("--architecture e9k9 -o other", ["expected 2 stages", "got 1"]),
         ("--architecture heaviest", ["another network needs another folder", "--output"]),
         ("--architecture none.json -o other", ["'none.json': no such file"]),
-        ("--supernet none", ["none: holds no one-shot model", "hardcorenas train"]),
+        ("--supernet none", ["none: holds no supernet", "hardcorenas train"]),
         ("--data none", ["no such folder"]),
         ("--folder mine", ["--folder"]),
     ],
@@ -206,7 +208,7 @@ def test_folders_that_are_not_right(refused, place):
 def test_a_network_that_is_not_kept_in_a_run_needs_its_one_shot_model(refused, place):
     shutil.copytree(FOLDER, "elsewhere/mine")
     for command in ("finetune", "export"):
-        refused(f"{command} elsewhere/mine", "not in the folder of a one-shot model", "--supernet")
+        refused(f"{command} elsewhere/mine", "not in the folder of a supernet", "--supernet")
 
 
 def test_what_it_says_comes_next_can_be_done(finetune, place, capsys):
@@ -215,7 +217,7 @@ def test_what_it_says_comes_next_can_be_done(finetune, place, capsys):
     assert finetune("--supernet run", folder="elsewhere/mine") == 0
     said = capsys.readouterr().out.splitlines()[-1]
     command = shlex.split(said.removeprefix("next: hardcorenas "))
-    assert run([*command, "--format", "safetensors"]) == 0
+    assert execute([*command, "--format", "safetensors"]) == 0
 
 
 def test_a_folder_of_another_training(finetune, refused, place):

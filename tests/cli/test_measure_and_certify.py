@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import hardcorenas as hc
-from hardcorenas.cli import run
+from hardcorenas.cli import execute
 from hardcorenas.resources.targets import make_target
 
 QUICK = ["--minutes", "0.05", "--networks", "6", "--unseen", "4"]
@@ -19,13 +19,13 @@ QUICK = ["--minutes", "0.05", "--networks", "6", "--unseen", "4"]
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     path = tmp_path_factory.mktemp("table") / "lat.json"
-    assert run(["measure", "gray28", *QUICK, "-o", str(path)]) == 0
+    assert execute(["measure", "gray28", *QUICK, "-o", str(path)]) == 0
     return path
 
 
 def refused(capsys, arguments, *words):
     capsys.readouterr()
-    assert run(arguments) == 2
+    assert execute(arguments) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: ")
     assert error.count("\n") == 1
@@ -35,7 +35,7 @@ def refused(capsys, arguments, *words):
 
 def test_measuring_says_what_it_found(measured, capsys, monkeypatch):
     monkeypatch.chdir(measured.parent)
-    assert run(["measure", "gray28", *QUICK, "--target", "torch", "--resolution", "20"]) == 0
+    assert execute(["measure", "gray28", *QUICK, "--target", "torch", "--resolution", "20"]) == 0
     out = capsys.readouterr().out
     for word in ("gray28 at 20×20, batch 1", "lightest", "R²", "Margin", "gray28-torch-20px.json"):
         assert word in out
@@ -59,19 +59,19 @@ def test_an_interrupted_measurement_goes_on(tmp_path, capsys, monkeypatch):
     quick = ["--minutes", "1", *QUICK[2:]]
     command = ["measure", "gray28", *quick, "-o", str(tmp_path / "t.json")]
     monkeypatch.setattr(recorder, "play_round", interrupted)
-    assert run(command) == 130
+    assert execute(command) == 130
     assert "give the same command again to go on" in capsys.readouterr().err
     assert not (tmp_path / "t.json").exists()
     monkeypatch.setattr(recorder, "play_round", real)
     refused(capsys, [*command, "--seed", "7"], "readings of another space, device or setting")
-    assert run(command) == 0
+    assert execute(command) == 0
     assert "going on from" in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
 
 
 def test_a_bundle_and_its_result(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run(["measure", "gray28", *QUICK, "--bundle", "b.zip"]) == 0
+    assert execute(["measure", "gray28", *QUICK, "--bundle", "b.zip"]) == 0
     out = capsys.readouterr().out
     assert "python b.zip" in out
     assert "--from-result b.result" in out
@@ -83,13 +83,13 @@ def test_a_bundle_and_its_result(tmp_path, capsys, monkeypatch):
 
 def test_a_result_is_never_overwritten_by_its_table(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run(["measure", "gray28", *QUICK, "--bundle", "b.zip"]) == 0
+    assert execute(["measure", "gray28", *QUICK, "--bundle", "b.zip"]) == 0
     subprocess.run([sys.executable, "b.zip", "--minutes", "0.05"], capture_output=True, check=True)
     result = (tmp_path / "b.result").read_bytes()
     refused(capsys, ["measure", "--from-result", "b.result", "-o", "b.result"], "the result itself")
     refused(capsys, ["measure", "--from-result", "b.result", "-o", "."], "is a folder")
     assert (tmp_path / "b.result").read_bytes() == result
-    assert run(["measure", "--from-result", "b.result"]) == 0
+    assert execute(["measure", "--from-result", "b.result"]) == 0
     assert hc.ResourceTable.load("b.table.json").provenance.runtime == "onnxruntime"
 
 
@@ -121,13 +121,13 @@ def test_certifying_an_architecture(measured, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = ["certify", "lightest", "--table", str(measured), "--seconds", "2"]
     budgets = ["--budget", "1s", "--budget", "macs=1G", "--budget", "params=1M"]
-    assert run([*command, *budgets]) == 0
+    assert execute([*command, *budgets]) == 0
     out = capsys.readouterr().out
     assert out.startswith("PASS")
     for word in ("latency", "macs", "params", "upper bound", "median", "p95", "measured on"):
         assert word in out
     assert json.loads((tmp_path / "certificate.json").read_text())["verdict"] == "PASS"
-    assert run([*command, "--budget", "macs=500K", "-o", "c.json"]) == 1
+    assert execute([*command, "--budget", "macs=500K", "-o", "c.json"]) == 1
     assert capsys.readouterr().out.startswith("FAIL")
 
 
@@ -140,7 +140,7 @@ def test_an_architecture_of_another_image_size_is_refused(measured, tmp_path, ca
 def test_an_architecture_file_names_the_certificate(measured, tmp_path):
     hc.SearchSpace.preset("gray28").lightest.save(tmp_path / "net.json")
     command = ["certify", str(tmp_path / "net.json"), "--table", str(measured), "--seconds", "1"]
-    assert run([*command, "--budget", "latency=1s"]) == 0
+    assert execute([*command, "--budget", "latency=1s"]) == 0
     assert (tmp_path / "net.certificate.json").exists()
 
 
@@ -236,4 +236,4 @@ def test_one_may_insist_on_a_table_of_another_device(measured, tmp_path, capsys)
     command = ["certify", "lightest", "--table", str(tmp_path / "t.json"), "--budget", "1s"]
     command += ["--seconds", "1", "-o", str(tmp_path / "c.json")]
     refused(capsys, command, "a phone", "--insist")
-    assert run([*command, "--insist"]) == 0
+    assert execute([*command, "--insist"]) == 0

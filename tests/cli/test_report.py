@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.one_line_error import require_one_line_error
-from hardcorenas.cli import run
+from hardcorenas.cli import execute
 from hardcorenas.cli.report import leave_report
 from report import made_runs
 
@@ -40,7 +40,7 @@ def refused(place, capsys):
     def check(arguments, *words):
         before = {path: path.stat().st_mtime_ns for path in sorted(Path().rglob("*"))}
         capsys.readouterr()
-        code = run(["report", *map(str, arguments)])
+        code = execute(["report", *map(str, arguments)])
         require_one_line_error(code, capsys.readouterr(), words)
         assert {path: path.stat().st_mtime_ns for path in sorted(Path().rglob("*"))} == before
 
@@ -54,7 +54,7 @@ def is_page(path):
 
 def test_help_names_runs_and_the_output(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
-    assert run(["report", "--help"]) == 0
+    assert execute(["report", "--help"]) == 0
     out = capsys.readouterr().out
     assert "--output" in out
     assert "-o" in out
@@ -62,7 +62,7 @@ def test_help_names_runs_and_the_output(monkeypatch, capsys):
 
 
 def test_the_page_of_a_run_goes_into_its_folder(place, capsys):
-    assert run(["report", "runs/demo"]) == 0
+    assert execute(["report", "runs/demo"]) == 0
     assert is_page("runs/demo/report.html")
     said = capsys.readouterr().out
     assert re.fullmatch(r"runs/demo/report\.html: [0-9.]+ MB; open it in a browser\n", said)
@@ -70,7 +70,7 @@ def test_the_page_of_a_run_goes_into_its_folder(place, capsys):
 
 def test_the_page_of_several_runs_goes_where_one_is(place):
     shutil.copytree("runs/demo", "runs/other")
-    assert run(["report", "runs/demo", "runs/other"]) == 0
+    assert execute(["report", "runs/demo", "runs/other"]) == 0
     assert is_page("report.html")
     assert not Path("runs/demo/report.html").exists()
     assert "<title>hardcorenas: demo, other</title>" in Path("report.html").read_text()
@@ -78,7 +78,7 @@ def test_the_page_of_several_runs_goes_where_one_is(place):
 
 def test_the_page_goes_where_it_is_told(place):
     network = next(Path("runs/demo/networks").iterdir())
-    assert run(["report", str(network), "-o", "pages/deep/Network.HTML"]) == 0
+    assert execute(["report", str(network), "-o", "pages/deep/Network.HTML"]) == 0
     assert is_page("pages/deep/Network.HTML")
     assert sorted(p.name for p in network.iterdir() if p.suffix == ".html") == []
 
@@ -118,7 +118,8 @@ def test_a_torn_file_is_named_and_the_page_before_stays(place, refused):
 
 def test_nothing_heavy_is_imported(place):
     code = (
-        "import sys; from hardcorenas.cli import run; assert run(['report', 'runs/demo']) == 0;"
+        "import sys; from hardcorenas.cli import execute;"
+        "assert execute(['report', 'runs/demo']) == 0;"
         "heavy = {'torch', 'torchvision', 'onnx', 'onnxruntime', 'timm'} & set(sys.modules);"
         "sys.exit(str(heavy) if heavy else 0)"
     )

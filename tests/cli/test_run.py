@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from hardcorenas import cli
-from hardcorenas.cli import run as command
+from hardcorenas.cli import execute as command
 from hardcorenas.deploy import formats
 from hardcorenas.pipeline import certificate_step
 from hardcorenas.train.tasks import Supervised
@@ -97,9 +97,9 @@ def test_steps_are_announced_as_they_begin(place, finished, capsys):
     assert command(["run", *place.texts(folder, *light)]) == 0
     lines = capsys.readouterr().out.splitlines()
     announced = [line.partition(": ")[0] for line in lines if ": " in line]
-    expected = ["data", "one-shot model", "search", "fine-tuning", "export", "certificate"]
+    expected = ["data", "supernet", "search", "fine-tuning", "export", "certificate"]
     assert [step for step in announced if step in expected] == expected
-    assert "one-shot model: skipped, run is trained" in lines
+    assert "supernet: skipped, run is trained" in lines
     assert any(line.startswith("PASS  ") for line in lines)
     assert any(line.startswith("found ") and "yes" in line for line in lines)
     assert lines[-1] == "all of it: run/networks/macs-28.905K-params-2.99K"
@@ -215,7 +215,7 @@ def test_a_file_with_mistakes(capsys, text, words):
     assert [path.name for path in Path.cwd().iterdir()] == ["mine.toml"]
 
 
-def test_pictures_with_mistakes(refused, tmp_path):
+def test_images_with_mistakes(refused, tmp_path):
     (tmp_path / "empty").mkdir()
     refused("--data", "empty", words=["empty", "class"])
     (tmp_path / "one" / "cat").mkdir(parents=True)
@@ -223,8 +223,8 @@ def test_pictures_with_mistakes(refused, tmp_path):
         Image.new("L", (8, 8), number).save(tmp_path / "one" / "cat" / f"{number}.png")
     refused("--data", "one", words=["has only one class, 'cat'"])
     (tmp_path / "one" / "dog").mkdir()
-    refused("--data", "one", words=["one/dog: class folder without pictures"])
-    (tmp_path / "one" / "dog" / "1.png").write_bytes(b"no picture")
+    refused("--data", "one", words=["one/dog: class folder without images"])
+    (tmp_path / "one" / "dog" / "1.png").write_bytes(b"no image")
     refused("--data", "one", words=["dog"])
 
 
@@ -260,9 +260,9 @@ def test_a_folder_in_use(refused, finished):
         refused(words=["run: another process is training here; wait for it, or end it"])
 
 
-def test_a_run_is_not_kept_among_the_pictures(refused, place):
+def test_a_run_is_not_kept_among_the_images(refused, place):
     """Nor is its folder made: the next command would take it for a class."""
-    shutil.copytree(place.pictures, "sides")
+    shutil.copytree(place.images, "sides")
     told = ["sides/run: is inside sides and would be taken for a class"]
     refused("--data", "sides", folder="sides/run", words=told)
     assert not Path("sides/run").exists()
@@ -285,7 +285,7 @@ def test_a_sweep_under_torchrun(refused, monkeypatch):
 @pytest.mark.parametrize(
     ("limit", "file"),
     [
-        (1000, "data/pictures"),
+        (1000, "data/images"),
         (20_000, "checkpoint.pt"),
         (1000, "journal.jsonl"),
         (6000, "finetune/network.safetensors"),
@@ -298,7 +298,7 @@ def test_a_full_disk(place, finished, capsys, limit, file):
     changes = ["compare.random=0", f"export.formats={kinds}"]
     if file == "checkpoint.pt":
         changes.append("save_seconds=0")
-    elif file != "data/pictures":
+    elif file != "data/images":
         copy_of(finished, Path("run"))
     given = ["run", *place.texts("run", *changes)]
     before = contents(Path.cwd())
@@ -321,7 +321,7 @@ def test_a_full_disk(place, finished, capsys, limit, file):
 
 
 def test_what_was_asked_for(tmp_path):
-    from hardcorenas.cli.whole_job import asked_for
+    from hardcorenas.cli.run import asked_for
 
     path = tmp_path / "mine.toml"
     path.write_text('budgets = ["9ms", "macs=3M"]\nseed = 4\nfolder = "there"\n')
@@ -342,7 +342,7 @@ def test_what_was_asked_for(tmp_path):
 
 
 def test_a_change_may_name_a_file(place):
-    from hardcorenas.cli.whole_job import asked_for
+    from hardcorenas.cli.run import asked_for
 
     nothing = {"budget": None, "data": None, "space": None, "folder": None}
     assert asked_for(f"space={place.space}", (), **nothing).space == str(place.space)
@@ -361,7 +361,7 @@ def test_ctrl_c_while_a_library_is_imported(place, finished, capsys, monkeypatch
 
 
 def test_the_command_line_can_be_called_again(monkeypatch, capsys):
-    import hardcorenas.cli.whole_job  # noqa: F401 - as the command `run` does
+    import hardcorenas.cli.run  # noqa: F401 - as the command `run` does
 
     monkeypatch.setattr(sys, "argv", ["hardcorenas", "--version"])
     with pytest.raises(SystemExit) as ended:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import hardcorenas as hc
-from hardcorenas.cli import run
+from hardcorenas.cli import execute
 from hardcorenas.pipeline import searching
 from hardcorenas.resources import AdditiveTable, Provenance
 from hardcorenas.space import Architecture
@@ -31,7 +31,7 @@ def one_thread():
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A folder with the trained one-shot model in ``run``; commands are given in it."""
+    """A folder with the trained supernet in ``run``; commands are given in it."""
     shutil.copytree(tiny_search.trained(), tmp_path / "run")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -44,7 +44,7 @@ def search(place):
     def begin(options, folder="run"):
         given = shlex.split(options)
         quick = [str(part) for pair in QUICK.items() if pair[0] not in given for part in pair]
-        return run(["search", folder, *quick, *given])
+        return execute(["search", folder, *quick, *given])
 
     return begin
 
@@ -77,7 +77,7 @@ def latency_table(space=SPACE, times=1000):
 
 def test_help_is_short_and_ordered(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
-    assert run(["search", "--help"]) == 0
+    assert execute(["search", "--help"]) == 0
     out = capsys.readouterr().out
     assert len(out.splitlines()) <= 60
     titles = ["What may not be exceeded", "How long", "On what", "For comparison"]
@@ -156,7 +156,7 @@ def test_a_penalty_that_misses_hands_nothing_on(search, capsys):
     assert "written" not in said.out.split("the budgets are broken")[0].splitlines()[-1]
     assert not Path("mine/architecture.json").exists()
     assert json.loads(Path("mine/search.json").read_text())["fits"] is False
-    assert run(["finetune", "mine", "--supernet", "run"]) == 2
+    assert execute(["finetune", "mine", "--supernet", "run"]) == 2
     assert "mine: holds no network" in capsys.readouterr().err
 
 
@@ -241,7 +241,7 @@ def test_bad_numbers_of_processes(refused, count):
 
 
 def test_folders_that_are_not_right(refused, place):
-    refused("--budget macs=60%", "none: holds no one-shot model", "train", folder="none")
+    refused("--budget macs=60%", "none: holds no supernet", "train", folder="none")
     (place / "file").write_text("")
     refused("--budget macs=60% -o file/network", "file/network", "cannot be written")
     (place / "run" / "supernet.safetensors").unlink()
@@ -254,4 +254,4 @@ def test_what_it_says_comes_next_can_be_done(search, capsys):
     said = capsys.readouterr().out.splitlines()[-1]
     program, *command = shlex.split(said.removeprefix("next: "))
     assert program == "hardcorenas"
-    assert run([*command, "--epochs", "1"]) == 0
+    assert execute([*command, "--epochs", "1"]) == 0

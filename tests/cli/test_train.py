@@ -12,12 +12,12 @@ import torch
 from PIL import Image
 
 from cli.one_line_error import require_one_line_error
-from hardcorenas.cli import run
-from hardcorenas.train import processes
-from hardcorenas.train.finished import FinishedRun
-from hardcorenas.train.run_folder import RunFolder
+from hardcorenas.cli import execute
+from hardcorenas.jobs import processes
+from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.train.tasks import Supervised
-from train.tiny_task import SPACE, SPACE_TOML, write_pictures
+from hardcorenas.train.trained import TrainedSupernet
+from train.tiny_task import SPACE, SPACE_TOML, write_images
 
 QUICK = {
     "--heaviest-epochs": 2,
@@ -38,10 +38,10 @@ def one_thread(monkeypatch):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with the declaration ``tiny.toml`` and the pictures ``sides``."""
+    """A folder with the declaration ``tiny.toml`` and the images ``sides``."""
     root = tmp_path_factory.mktemp("place")
     (root / "tiny.toml").write_text(SPACE_TOML)
-    write_pictures(root / "sides")
+    write_images(root / "sides")
     return root
 
 
@@ -53,7 +53,7 @@ def train(place, tmp_path, monkeypatch):
     def begin(options="", *, space=place / "tiny.toml", data=place / "sides"):
         given = options.split()
         quick = [str(part) for pair in QUICK.items() if pair[0] not in given for part in pair]
-        return run(["train", str(space), "--data", str(data), "--no-flip", *quick, *given])
+        return execute(["train", str(space), "--data", str(data), "--no-flip", *quick, *given])
 
     return begin
 
@@ -73,14 +73,14 @@ def refused(train, capsys):
 
 
 def files():
-    """All files below the current folder, with their bytes; stored pictures and locks aside."""
+    """All files below the current folder, with their bytes; stored images and locks aside."""
     found = (path for path in Path().rglob("*") if path.is_file() and path.name != ".lock")
     return {str(path): path.read_bytes() for path in found if "data" not in path.parts}
 
 
 def test_help_is_short_and_ordered(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
-    assert run(["train", "--help"]) == 0
+    assert execute(["train", "--help"]) == 0
     out = capsys.readouterr().out
     assert len(out.splitlines()) <= 60
     titles = ["What to train, and where to keep it", "How (what is left out", "On what"]
@@ -113,7 +113,7 @@ def test_a_run_from_start_to_end(train, capsys):
         assert epoch in row
         assert row.count("%") == num_networks
         assert "0.00" not in row  # no loss is known before the tenth step
-    assert FinishedRun.open(Path("runs/tiny-sides")).supernet().space == SPACE
+    assert TrainedSupernet.open(Path("runs/tiny-sides")).supernet().space == SPACE
 
     # Again: not by accident, but on request, when nothing is left to do.
     before = files()
@@ -161,7 +161,7 @@ def test_options_reach_the_recipe(train):
         ("--augmentation mirror", ["augmentation: expected one of none, shift-flip"]),
         ("--precision int8", ["precision: expected one of auto"]),
         ("--paths two", ["paths: expected one of multi, single"]),
-        ("--batch-size 999", ["57 pictures", "fewer than one batch of 999", "--batch-size"]),
+        ("--batch-size 999", ["57 images", "fewer than one batch of 999", "--batch-size"]),
         ("--batch-size 1", ["batch_size: expected at least 2"]),
         ("--batch-size 2.5", ["--batch-size", "whole number"]),
         ("--accumulate 9", ["accumulate"]),
@@ -186,7 +186,7 @@ def test_bad_options(refused, options, words):
     refused(options, *words)
 
 
-def test_bad_spaces_and_pictures(refused, tmp_path, place):
+def test_bad_spaces_and_images(refused, tmp_path, place):
     refused("", "'gray29' is neither a file nor a preset", space="gray29")
     refused("", "no such file", space=tmp_path / "none.toml")
     refused("", "no such folder", "hardcorenas data", data="none")
@@ -194,7 +194,7 @@ def test_bad_spaces_and_pictures(refused, tmp_path, place):
     Image.new("L", (8, 8)).save(tmp_path / "one" / "cat" / "1.png")
     refused("", "has only one class, 'cat'", data=tmp_path / "one")
     (tmp_path / "one" / "dog").mkdir()
-    refused("", "class folder without pictures", data=tmp_path / "one")
+    refused("", "class folder without images", data=tmp_path / "one")
 
 
 @pytest.mark.parametrize("options", ["", "--resume"])
@@ -217,7 +217,7 @@ def test_the_default_folder_is_named_after_space_and_data(train, place, monkeypa
     monkeypatch.chdir(place)
     once = "--heaviest-epochs 0 --paths-epochs 1"
     assert train(once, data="sides/") == 0
-    assert FinishedRun.open(place / "runs" / "tiny-sides").supernet()
+    assert TrainedSupernet.open(place / "runs" / "tiny-sides").supernet()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -240,14 +240,14 @@ def test_asked_to_stop(train, capsys, monkeypatch, number):
     )
     assert train("--resume") == 0
     assert len(calls) == 12
-    assert FinishedRun.open(Path("runs/tiny-sides")).supernet()
+    assert TrainedSupernet.open(Path("runs/tiny-sides")).supernet()
 
 
-def test_a_run_is_not_kept_among_the_pictures(refused, tmp_path, monkeypatch):
-    """It would be a class without pictures when the command is given again."""
-    pictures = write_pictures(tmp_path / "mine", each=6)
-    refused("--folder mine/run", "mine/run: is inside", data=pictures)
-    monkeypatch.chdir(pictures)
+def test_a_run_is_not_kept_among_the_images(refused, tmp_path, monkeypatch):
+    """It would be a class without images when the command is given again."""
+    images = write_images(tmp_path / "mine", each=6)
+    refused("--folder mine/run", "mine/run: is inside", data=images)
+    monkeypatch.chdir(images)
     refused("", "--folder", data=".")
 
 

@@ -1,4 +1,4 @@
-"""Pages say what is so: commands were run, links lead somewhere, scripts draw the pictures."""
+"""Pages say what is so: commands were run, links lead somewhere, scripts draw the images."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _recipe(target: str) -> str | None:
 def test_page_has_no_commands_outside_of_sh_blocks(page):
     kinds = re.findall(r"^```(.*)$", _text(page), re.MULTILINE)[::2]
     assert set(kinds) <= {"sh", "text", "python"}
-    # Formulas and pictures may be indented; commands have blocks of their own.
+    # Formulas and images may be indented; commands have blocks of their own.
     assert not re.search(
         r"^ {4}(\$ )?(hardcorenas|python|torchrun|make) ", _without_blocks(_text(page)), re.M
     )
@@ -155,7 +155,7 @@ def test_python_blocks_are_python_with_names_that_exist(page):
                 assert node.attr in hc.__all__
 
 
-# Links and pictures
+# Links and images
 
 
 def _anchors(page: Path) -> set[str]:
@@ -187,9 +187,9 @@ def _writers() -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in scripts) + _text("Makefile")
 
 
-def test_every_picture_is_named_by_a_script_that_draws_it():
-    for picture in (ROOT / "docs/pictures").iterdir():
-        assert picture.name in _writers(), picture.name
+def test_every_image_is_named_by_a_script_that_draws_it():
+    for image in (ROOT / "docs/pictures").iterdir():
+        assert image.name in _writers(), image.name
 
 
 # Reference

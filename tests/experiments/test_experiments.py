@@ -17,13 +17,13 @@ import hardcorenas as hc
 import initial_gain
 import rank_correlation
 import setting
-from hardcorenas import artifacts
+from hardcorenas import files
+from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.train.finetune import Finetuned
-from hardcorenas.train.finished import FinishedRun
-from hardcorenas.train.one_shot import PATHS, train_one_shot
-from hardcorenas.train.run_folder import RunFolder
+from hardcorenas.train.supernet_training import PATHS, train_supernet
+from hardcorenas.train.trained import TrainedSupernet
 from one_shot_models import PUBLISHED, branch
-from train.tiny_task import job, logged, weights_of, write_pictures
+from train.tiny_task import job, logged, weights_of, write_images
 
 ROOT = Path(__file__).resolve().parents[2]
 CPU = torch.device("cpu")
@@ -85,8 +85,8 @@ def test_result_is_what_the_makefile_makes_of_the_published_model(path):
         assert result["epochs"] == full.standalone_epochs
         assert {len(n["standalone_by_seed"]) for n in result["networks"]} == {full.standalone_seeds}
     assert result["search"] == json.loads(json.dumps(dataclasses.asdict(full.search)))
-    assert result["model"] == FinishedRun.open(full.published).digest()
-    assert result["table"] == artifacts.digest(full.table)
+    assert result["model"] == TrainedSupernet.open(full.published).digest()
+    assert result["table"] == files.digest(full.table)
 
 
 # What the pages conclude from
@@ -275,8 +275,8 @@ def test_every_setting_has_a_search_folder_of_its_own():
 
 
 def test_single_path_training_begins_where_multi_path_did(tmp_path):
-    pictures, multi, single = tmp_path / "pictures", tmp_path / "multi", tmp_path / "single"
-    write_pictures(pictures)
+    images, multi, single = tmp_path / "pictures", tmp_path / "multi", tmp_path / "single"
+    write_images(images)
     starts = []
 
     def report(moment):
@@ -284,12 +284,12 @@ def test_single_path_training_begins_where_multi_path_did(tmp_path):
             starts.append(RunFolder(multi).load_checkpoint(CPU)["start"])
             branch(multi, single)
 
-    train_one_shot(job(pictures, multi), report=report)
+    train_supernet(job(images, multi), report=report)
     made = RunFolder(single)
     state = made.load_checkpoint(CPU)
     assert (state["phase"], state["loop"]) == (PATHS, None)
     assert all(torch.equal(state["start"][name], value) for name, value in starts[0].items())
-    train_one_shot(job(pictures, single, paths="single", resume=True))
+    train_supernet(job(images, single, paths="single", resume=True))
     assert weights_of(single)[0] == weights_of(multi)[0]  # w̄*
     assert weights_of(single)[1] != weights_of(multi)[1]  # w*
     assert logged(single)[0] == logged(multi)[0]
@@ -301,7 +301,7 @@ def test_single_path_training_begins_where_multi_path_did(tmp_path):
 def test_published_model_is_the_experiments_and_is_small():
     folder = setting.FULL.published
     assert sum((folder / name).stat().st_size for name in PUBLISHED) <= 10e6
-    run = FinishedRun.open(folder)
+    run = TrainedSupernet.open(folder)
     assert run.recipe == setting.FULL.recipe
     assert run.space == setting.FULL.space
     assert run.description["data"]["name"] == "cifar10"

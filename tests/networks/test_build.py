@@ -1,4 +1,4 @@
-"""The built network is a plain module: it trains, scripts, exports and takes any picture size."""
+"""The built network is a plain module: it trains, scripts, exports and takes any image size."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ def one_thread():
 
 @pytest.fixture(scope="session")
 def trained():
-    """The folder of a trained one-shot model, which stays as it is."""
+    """The folder of a trained supernet, which stays as it is."""
     return tiny_search.trained()
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Pictures and a space to do whole runs with."""
+    """Images and a space to do whole runs with."""
     return tiny_place(tmp_path_factory.getbasetemp())

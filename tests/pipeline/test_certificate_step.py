@@ -33,7 +33,7 @@ LIGHT = ("export.formats=onnx", "compare.random=0")
 
 @pytest.fixture
 def folder(tmp_path_factory, tmp_path):
-    """A run whose one-shot model is trained."""
+    """A run whose supernet is trained."""
     return copy_of(finished_run(tmp_path_factory.getbasetemp()), tmp_path / "run")
 
 

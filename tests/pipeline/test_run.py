@@ -16,10 +16,10 @@ from PIL import Image
 import hardcorenas as hc
 from hardcorenas.deploy.saved_network import read_card
 from hardcorenas.errors import HardcorenasError
+from hardcorenas.jobs.run_folder import RunFolder
+from hardcorenas.jobs.signals import Interrupted
 from hardcorenas.pipeline.run import run
 from hardcorenas.train import finetune
-from hardcorenas.train.interruption import Interrupted
-from hardcorenas.train.run_folder import RunFolder
 from pipeline.tiny_run import (
     STEPS,
     BeforeHours,
@@ -62,10 +62,10 @@ def refused(place, folder, *changes, words=()):
     assert contents(folder) == before
 
 
-def heldout_pictures(place, folder):
-    """The held-out pictures as bytes and their labels, by what run.json says of the split."""
+def heldout_images(place, folder):
+    """The held-out images as bytes and their labels, by what run.json says of the split."""
     split = RunFolder(folder).read_description()["split"]
-    files = sorted(place.pictures.rglob("*.png"))
+    files = sorted(place.images.rglob("*.png"))
     chosen = [files[index] for index in split["heldout"]]
     pixels = np.stack([np.asarray(Image.open(path)) for path in chosen])
     return pixels, np.array([CLASSES.index(path.parent.name) for path in chosen])
@@ -121,9 +121,9 @@ def test_the_network_keeps_its_budgets_and_the_summary_says_how(place, finished)
 
 
 def test_all_files_compute_what_was_trained(place, finished):
-    """By our own reading of the pictures, so that the accuracy is not only said."""
+    """By our own reading of the images, so that the accuracy is not only said."""
     outcome, _, _ = again(place, finished)
-    pixels, labels = heldout_pictures(place, finished)
+    pixels, labels = heldout_images(place, finished)
     card = read_card(outcome.folder)
     assert card.classes == CLASSES
     assert card.architecture == outcome.architecture
@@ -161,7 +161,7 @@ def test_a_second_run_skips_every_step(place, folder):
 def test_other_numbers_of_the_fine_tuning_redo_it_and_what_follows(place, folder):
     before = contents(folder)
     outcome, begun, skipped = again(place, folder, "finetune.epochs=1")
-    assert skipped == ["one-shot model", "search"]
+    assert skipped == ["supernet", "search"]
     assert begun == ["data", "fine-tuning", "export", "certificate", "comparison"]
     after = contents(folder)
     same = [name for name in after if after[name] == before.get(name)]
@@ -179,7 +179,7 @@ def test_another_budget_is_searched_for_in_another_folder(place, folder):
     quick = ("compare.random=0", "export.formats=onnx")
     outcome, begun, skipped = again(place, folder, "budgets=macs=50%", *quick)
     assert outcome.folder.name == "macs-24.088K"
-    assert skipped == ["one-shot model"]
+    assert skipped == ["supernet"]
     assert begun == ["data", "search", "fine-tuning", "export", "certificate"]
     assert hc.count(SPACE, "macs").cost(outcome.architecture) <= 24088
     after = contents(folder)
@@ -214,8 +214,8 @@ def test_another_training_is_refused(place, folder, change, words):
     refused(place, folder, change, words=[str(folder), *words, "give another"])
 
 
-def test_other_pictures_are_refused(place, folder, tmp_path):
-    copy = shutil.copytree(place.pictures, tmp_path / "sides")
+def test_other_images_are_refused(place, folder, tmp_path):
+    copy = shutil.copytree(place.images, tmp_path / "sides")
     shutil.copy(copy / "left" / "0000.png", copy / "left" / "9999.png")
     stored = contents(folder)
     with pytest.raises(HardcorenasError, match="is the run of another data"):
@@ -223,8 +223,8 @@ def test_other_pictures_are_refused(place, folder, tmp_path):
     assert {name: contents(folder)[name] for name in stored} == stored
 
 
-def test_pictures_may_have_moved(place, folder, tmp_path):
-    copy = shutil.copytree(place.pictures, tmp_path / "elsewhere" / "sides")
+def test_images_may_have_moved(place, folder, tmp_path):
+    copy = shutil.copytree(place.images, tmp_path / "elsewhere" / "sides")
     _, begun, skipped = again(place, folder, f"data={copy}")
     assert begun == ["data"]
     assert skipped == list(STEPS)
@@ -408,7 +408,7 @@ def test_from_python_nothing_is_printed(place, finished, tmp_path, capfd):
     config = hc.Config(
         budgets=("macs=60%",),
         space=str(place.space),
-        data=str(place.pictures),
+        data=str(place.images),
         folder=str(folder),
         processes=1,
         training=hc.read_config(None, place.texts(folder)).training,

@@ -37,7 +37,7 @@ LONGER = ("save_seconds=0", "finetune.epochs=6", "certify.seconds=1")
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Pictures so large that reading them takes a moment, and a table, so that all is the same."""
+    """Images so large that reading them takes a moment, and a table, so that all is the same."""
     root = tmp_path_factory.mktemp("large")
     (root / "tiny.toml").write_text(SPACE_TOML)
     latency_table().save(root / "here.json")
@@ -69,8 +69,8 @@ def moments(folder):
     """For each step, what is there when it has ended, and whether a command is at work on it."""
     network = folder / "networks" / NAME
     return {
-        "data": ("data/pictures*", lambda _: any(folder.glob("data/.pictures*"))),
-        "one-shot model": (
+        "data": ("data/images*", lambda _: any(folder.glob("data/.images*"))),
+        "supernet": (
             "supernet.safetensors",
             lambda _: num_lines(folder / "training.jsonl") > 0,
         ),
@@ -133,7 +133,7 @@ def interrupt_everywhere(start, folder, core, number):
 
 
 def interrupt_at_random(start, folder, core):
-    """Kill a run at three moments, each a while after it has read its pictures."""
+    """Kill a run at three moments, each a while after it has read its images."""
     rng = np.random.default_rng(0)
     for _ in range(3):
         command = start(folder, core=core)
@@ -231,7 +231,7 @@ def test_stopped_by_the_user_in_every_step(stories, uninterrupted):
         assert not [line for line in errors if "Traceback" in line or "Error" in line], step
         said = [line for line in errors if line]
         assert GO_ON in said[-1], step
-    for step in ("one-shot model", "search", "fine-tuning", "comparison"):
+    for step in ("supernet", "search", "fine-tuning", "comparison"):
         assert "stopped by SIGINT after step" in [line for line in ends[step][1] if line][-1]
     assert_ended_alike(folder, last, uninterrupted)
 

@@ -1,4 +1,4 @@
-"""Several budgets on one table and one one-shot model: the curve."""
+"""Several budgets on one table and one supernet: the curve."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import pytest
 
 import hardcorenas as hc
-from hardcorenas.cli import run as command
+from hardcorenas.cli import execute as command
 from hardcorenas.errors import HardcorenasError, InfeasibleBudgetError
 from hardcorenas.pipeline import certificate_step, table_step
 from hardcorenas.pipeline.sweep import sweep
@@ -28,7 +28,7 @@ LIGHT = ("export.formats=onnx", "compare.random=0", "finetune.epochs=1")
 
 @pytest.fixture
 def folder(tmp_path_factory, tmp_path):
-    """A run whose one-shot model is trained."""
+    """A run whose supernet is trained."""
     return copy_of(finished_run(tmp_path_factory.getbasetemp()), tmp_path / "run")
 
 
@@ -52,7 +52,7 @@ def test_one_table_and_one_model_serve_all_budgets(place, tmp_path, clock, monke
     texts = ["70%", "macs=60%", "latency=50%"]
     outcomes = sweep(config, texts, recorder)
     assert len(clock) == 1
-    assert recorder.begun.count("table") == recorder.begun.count("one-shot model") == 1
+    assert recorder.begun.count("table") == recorder.begun.count("supernet") == 1
     assert recorder.begun.count("search") == recorder.begun.count("certificate") == 3
     table, macs, params = latency_table(), hc.count(SPACE, "macs"), hc.count(SPACE, "params")
     limits = [

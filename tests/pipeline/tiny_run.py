@@ -27,10 +27,10 @@ from hardcorenas.resources.calibration import Calibration
 from hardcorenas.resources.provenance import Provenance
 from hardcorenas.resources.targets import make_target
 from pipeline.tiny_search import one_thread
-from train.tiny_task import SPACE, SPACE_TOML, write_pictures
+from train.tiny_task import SPACE, SPACE_TOML, write_images
 
 BUDGETS = "budgets=macs=60%,params=90%"
-STEPS = ("one-shot model", "search", "fine-tuning", "export", "certificate", "comparison")
+STEPS = ("supernet", "search", "fine-tuning", "export", "certificate", "comparison")
 PATIENCE = 120  # seconds, on a busy machine
 
 _QUICK = (
@@ -49,19 +49,19 @@ _QUICK = (
 
 @dataclass(frozen=True)
 class Place:
-    """Where the declaration of a space and pictures are.
+    """Where the declaration of a space and images are.
 
     Attributes:
         space: The declaration.
-        pictures: A folder of pictures by class.
+        images: A folder of images by class.
     """
 
     space: Path
-    pictures: Path
+    images: Path
 
     def texts(self, folder, *changes):
         """Return a quick run as texts ``key=value``; later ones win."""
-        where = (f"data={self.pictures}", f"space={self.space}", f"folder={folder}")
+        where = (f"data={self.images}", f"space={self.space}", f"folder={folder}")
         return [*where, BUDGETS, *_QUICK, *changes]
 
     def config(self, folder, *changes):
@@ -93,11 +93,11 @@ class TooLateError(Exception):
 
 
 class BeforeHours(Recorder):
-    """Requires that a mistake is told before the one-shot model is trained."""
+    """Requires that a mistake is told before the supernet is trained."""
 
     def begin(self, step, note):
         super().begin(step, note)
-        if step == "one-shot model":
+        if step == "supernet":
             raise TooLateError
 
 
@@ -107,7 +107,7 @@ def tiny_place(root):
     space = root / "tiny-place" / "tiny.toml"
     space.parent.mkdir()
     space.write_text(SPACE_TOML)
-    return Place(space, write_pictures(space.parent / "sides"))
+    return Place(space, write_images(space.parent / "sides"))
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""A tiny trained one-shot model to search on, and processes that meet or are killed at it."""
+"""A tiny trained supernet to search on, and processes that meet or are killed at it."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ import pytest
 import torch
 
 import hardcorenas as hc
-from hardcorenas.pipeline.effort import Effort, SearchSettings
-from hardcorenas.pipeline.network_folder import NetworkFolder
-from hardcorenas.pipeline.search_run import SearchJob, _search, found_before, search_run
-from hardcorenas.pipeline.searching import images_per_network
+from hardcorenas.jobs import processes as processes_module
+from hardcorenas.jobs.run_folder import RunFolder
+from hardcorenas.jobs.signals import Interrupted
 from hardcorenas.resources import Budget
 from hardcorenas.search.initial import balanced_point
+from hardcorenas.search.on_supernet.job import SearchJob, _search, found_before, search_run
+from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+from hardcorenas.search.on_supernet.objective import SupernetObjective
+from hardcorenas.search.on_supernet.searching import images_per_network
+from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.supernet_objective import SupernetObjective
-from hardcorenas.train import processes as processes_module
 from hardcorenas.train.finetune import FinetuneJob, _finetune_all, finetune
-from hardcorenas.train.finished import FinishedRun
-from hardcorenas.train.interruption import Interrupted
 from hardcorenas.train.job import Job
-from hardcorenas.train.one_shot import train_one_shot
-from hardcorenas.train.run_folder import RunFolder
+from hardcorenas.train.supernet_training import train_supernet
+from hardcorenas.train.trained import TrainedSupernet
 from supernet.one_shot_tools import shaken, some_images
-from train.tiny_task import CLASSES, RECIPE, SIDE, write_pictures
+from train.tiny_task import CLASSES, RECIPE, SIDE, write_images
 
 PATIENCE = 120  # seconds, on a busy machine
 EPOCHS = 4  # of fine-tuning
@@ -77,15 +77,15 @@ def _room():
 
 @functools.cache
 def trained():
-    """Train the tiny one-shot model, once in a session; return its folder, which stays as it is.
+    """Train the tiny supernet, once in a session; return its folder, which stays as it is.
 
-    Of 120 pictures, in the folder next to it, 24 are held out.
+    Of 120 images, in the folder next to it, 24 are held out.
     """
     root = _room()
-    pictures = write_pictures(root / "sides", each=40)
+    images = write_images(root / "sides", each=40)
     recipe = RECIPE.replace(heaviest_epochs=3, paths_epochs=3)
     with one_thread():
-        train_one_shot(Job(SPACE, str(pictures), recipe, root / "run"))
+        train_supernet(Job(SPACE, str(images), recipe, root / "run"))
     return root / "run"
 
 
@@ -150,7 +150,7 @@ def be_killed(run, root):
     processes_module.num_cores = lambda: 1
     run, root = Path(run), Path(root)
     rng = np.random.default_rng(0)
-    data = FinishedRun.open(run).data()
+    data = TrainedSupernet.open(run).data()
     for method in ("bcsfw", "random", "evolution", "penalty"):
         job = search_job(run, root / method, method=method)
         effort = Effort.of(job.settings, len(data.heldout), images_per_network(data))

@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 
-from hardcorenas.pipeline.effort import SearchSettings
 from hardcorenas.report.page import write_report
+from hardcorenas.search.on_supernet.settings import SearchSettings
 from report import made_runs
 
 

@@ -15,19 +15,19 @@ from dataclasses import dataclass
 import numpy as np
 
 import hardcorenas as hc
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.deploy.certificate import Certificate, Entry
 from hardcorenas.deploy.network_timing import Timing
-from hardcorenas.pipeline.effort import Effort, SearchSettings
-from hardcorenas.pipeline.naming import network_name
-from hardcorenas.pipeline.network_folder import NetworkFolder
-from hardcorenas.pipeline.search_run import described, outcome
 from hardcorenas.resources import AdditiveTable, Budget
 from hardcorenas.resources.calibration import Calibration
 from hardcorenas.resources.provenance import Provenance
 from hardcorenas.search.baselines import search_penalty, search_random
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.local import search_locally
+from hardcorenas.search.on_supernet.job import described, outcome
+from hardcorenas.search.on_supernet.naming import network_name
+from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.synthetic import AdditiveUtility
 from hardcorenas.space import Architecture, SearchSpace, Stage
@@ -98,7 +98,7 @@ class MadeRun:
 
     Attributes:
         path: The folder.
-        space: Of its one-shot model.
+        space: Of its supernet.
         table: The latency table of the run, if it has one.
     """
 
@@ -132,8 +132,8 @@ class MadeRun:
             *budgets: Texts, or budgets.
             settings: How to search.
             verdict: Of the certificate; None for a network without one.
-            right: Share of pictures that the network gets right; None before it is trained.
-            on: Which pictures: ``"test"``, or ``"heldout"`` where there are no others.
+            right: Share of images that the network gets right; None before it is trained.
+            on: Which images: ``"test"``, or ``"heldout"`` where there are no others.
             random: How many random networks it is compared with; None for no summary.
             keeps_tables: Whether the network's folder holds the tables of its budgets.
             folder: The name of its folder, if another than usual.
@@ -163,9 +163,9 @@ def make_run(folder, *, space=GRAY, table="measured", name="photos", classes=CLA
         folder: Where; it need not exist.
         space: What may be built.
         table: The latency table; None for a run that counts everything.
-        name: Of the pictures.
-        classes: Of the pictures.
-        trained: Whether its one-shot model is.
+        name: Of the images.
+        classes: Of the images.
+        trained: Whether its supernet is.
     """
     if table == "measured":
         table = latency_table(space)
@@ -178,7 +178,7 @@ def make_run(folder, *, space=GRAY, table="measured", name="photos", classes=CLA
         "data": {"name": name, "fingerprint": "0" * 16, "classes": list(classes), "mean": [0.5]},
         "split": {"by": "seed", "heldout": list(range(50))},
     }
-    artifacts.write_text(folder / "run.json", artifacts.dump(content, kind="run", version=1))
+    files.write_text(folder / "run.json", files.dump(content, kind="run", version=1))
     if trained:
         _write_lines(folder / "training.jsonl", _one_shot_training())
     if table is not None:
@@ -306,16 +306,16 @@ def _finetune(place, right, judged):
         moments.append(Moment(*known, 1.4 * 0.98**step, 0.1, 900.0))
         moments.append(Moment(*known, accuracies={"network": right - 0.004 * (20 - step)}))
     _write_lines(place.finetune / "training.jsonl", moments)
-    text = artifacts.dump({**judged, "seconds": 41.5}, kind="finetuned", version=1)
-    artifacts.write_text(place.finetune / "finetuned.json", text)
+    text = files.dump({**judged, "seconds": 41.5}, kind="finetuned", version=1)
+    files.write_text(place.finetune / "finetuned.json", text)
 
 
 def _export(place):
     files = [
         {"format": "onnx", "file": "network.onnx", "largest_difference": 1e-6, "sha256": "0" * 64}
     ]
-    text = artifacts.dump({"weights": "0" * 64, "files": files}, kind="export", version=1)
-    artifacts.write_text(place.path / "export.json", text)
+    text = files.dump({"weights": "0" * 64, "files": files}, kind="export", version=1)
+    files.write_text(place.path / "export.json", text)
 
 
 def _summary(place, problem, found, judged, random):
@@ -340,13 +340,13 @@ def _summary(place, problem, found, judged, random):
         "compared": compared,
         "files": ["network.onnx"],
     }
-    text = artifacts.dump(content, kind="summary", version=1)
-    artifacts.write_text(place.path / "summary.json", text)
+    text = files.dump(content, kind="summary", version=1)
+    files.write_text(place.path / "summary.json", text)
 
 
 def _write_lines(path, moments):
     lines = [json.dumps(dataclasses.asdict(moment)) for moment in moments]
-    artifacts.write_text(path, "".join(f"{line}\n" for line in lines))
+    files.write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def architecture_of(network):

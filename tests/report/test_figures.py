@@ -10,7 +10,6 @@ import shutil
 import numpy as np
 import pytest
 
-from hardcorenas.pipeline.effort import SearchSettings
 from hardcorenas.report.figures import style
 from hardcorenas.report.figures.costs import adding_up
 from hardcorenas.report.figures.curve import curves
@@ -21,6 +20,7 @@ from hardcorenas.report.figures.time_spent import in_words, time_spent
 from hardcorenas.report.reading import read_run, read_runs
 from hardcorenas.resources import PeakTable
 from hardcorenas.resources.units import UNITS
+from hardcorenas.search.on_supernet.settings import SearchSettings
 from report import made_runs
 from report.made_runs import LAPTOP, MOBILE, PHONE, STEPS
 

@@ -96,7 +96,7 @@ def test_what_the_page_shows_of_blocks_adds_up_to_the_cost_by_the_table(page, wh
         sum(nanoseconds.values()) == total == made_runs.latency_table().cost(network.architecture)
     )
     assert measured == network.certificates[0]["entries"][0]["timing"]["median"]
-    # The picture of the network has the same amounts, in words.
+    # The image of the network has the same amounts, in words.
     for amount in nanoseconds.values():
         assert f"{amount / 1e6:.3f} ms" in page.said("network")
 

@@ -155,7 +155,7 @@ def test_files_of_other_programs_are_left_alone(copied, whole):
     assert found == [dataclasses.replace(n, folder=None) for n in read_run(whole).networks]
 
 
-def test_test_pictures_count_before_held_out_ones(copied, network):
+def test_test_images_count_before_held_out_ones(copied, network):
     path = network / "finetune" / "finetuned.json"
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content | {"test": 0.5, "heldout": 0.7}))

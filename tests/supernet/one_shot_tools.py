@@ -1,4 +1,4 @@
-"""One-shot models whose norms matter, and batches for them."""
+"""Supernets whose norms matter, and batches for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hardcorenas.supernet.model import Supernet
 
 
 def shaken(space, seed=0, dtype=torch.float64):
-    """A one-shot model in evaluation mode, with statistics and scales that matter."""
+    """A supernet in evaluation mode, with statistics and scales that matter."""
     torch.manual_seed(seed)
     supernet = Supernet(space).to(dtype)
     for module in supernet.modules():

@@ -1,4 +1,4 @@
-"""Every network inside the one-shot model is the plain network that comes out of it."""
+"""Every network inside the supernet is the plain network that comes out of it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_gradients_are_those_of_plain_networks(name):
 
 @torch.no_grad()
 def add_gradients_(total, plain, architecture):
-    """Add a plain network's gradients where the one-shot model keeps its weights."""
+    """Add a plain network's gradients where the supernet keeps its weights."""
     gradients = {name: p.grad for name, p in plain.named_parameters()}
     for part in ("stem", "head"):
         for name, value in getattr(total, part).named_parameters():

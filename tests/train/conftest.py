@@ -1,4 +1,4 @@
-"""One thread for tiny networks, pictures that every test may read, and commands that end."""
+"""One thread for tiny networks, images that every test may read, and commands that end."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from hardcorenas.train import processes
+from hardcorenas.jobs import processes
 from hardcorenas.train.job import Job
-from hardcorenas.train.one_shot import train_one_shot
 from hardcorenas.train.recipe import SMALL
-from train.tiny_task import SPACE, SPACE_TOML, write_pictures
+from hardcorenas.train.supernet_training import train_supernet
+from train.tiny_task import SPACE, SPACE_TOML, write_images
 from train.together import meet
 
 PATIENCE = 60  # seconds, on a busy machine
@@ -36,9 +36,9 @@ def one_thread():
 
 
 @pytest.fixture(scope="session")
-def pictures(tmp_path_factory):
-    """A folder of 24 pictures of each class."""
-    return write_pictures(tmp_path_factory.mktemp("pictures") / "sides")
+def images(tmp_path_factory):
+    """A folder of 24 images of each class."""
+    return write_images(tmp_path_factory.mktemp("pictures") / "sides")
 
 
 class Started:
@@ -109,7 +109,7 @@ def start():
 
 
 @pytest.fixture(scope="session")
-def by_two(pictures, tmp_path_factory):
+def by_two(images, tmp_path_factory):
     """The folder of the run of `train_arguments`, trained from Python and never interrupted."""
     folder = tmp_path_factory.mktemp("by-two") / "run"
     recipe = SMALL.replace(
@@ -120,18 +120,18 @@ def by_two(pictures, tmp_path_factory):
         paths_learning_rate=0.1,
         flip=False,
     )
-    train_one_shot(Job(SPACE, str(pictures), recipe, folder), processes=2)
+    train_supernet(Job(SPACE, str(images), recipe, folder), processes=2)
     return folder
 
 
 @pytest.fixture(scope="session")
-def train_arguments(pictures, tmp_path_factory):
+def train_arguments(images, tmp_path_factory):
     """What to give to Python for a training of 72 steps by two processes, but for the folder."""
     space = tmp_path_factory.mktemp("space") / "tiny.toml"
     space.write_text(SPACE_TOML)
     length = "--heaviest-epochs 12 --paths-epochs 12 --batch-size 16 --save-seconds 0.2"
     options = "--learning-rate 0.1 --no-flip --processes 2"
-    command = ["-m", "hardcorenas", "train", space, "--data", pictures]
+    command = ["-m", "hardcorenas", "train", space, "--data", images]
     return [*command, *length.split(), *options.split()]
 
 

@@ -33,8 +33,8 @@ def supernet():
     return model
 
 
-def normalised(pictures, data):
-    return Normalise(data.mean, data.std)(torch.from_numpy(pictures.read(np.arange(len(pictures)))))
+def normalised(images, data):
+    return Normalise(data.mean, data.std)(torch.from_numpy(images.read(np.arange(len(images)))))
 
 
 def statistics_by_hand(network, batches):
@@ -77,7 +77,7 @@ TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 
 @pytest.mark.parametrize("which", ["lightest", "middle", "heaviest"])
 def test_a_network_gets_statistics_of_its_own(supernet, which):
-    """All 72 training pictures are one batch; nothing of the old statistics is left."""
+    """All 72 training images are one batch; nothing of the old statistics is left."""
     data, architecture = image_data(), representatives(SPACE)[which]
     network = ready_network(supernet, architecture, data, ALONE)
     assert not network.training
@@ -86,8 +86,8 @@ def test_a_network_gets_statistics_of_its_own(supernet, which):
     assert_same_statistics(network, expected, **TOLERANCE)
 
 
-def test_every_calibration_picture_counts_the_same(supernet):
-    """Of 129 pictures the last is not a batch that counts as much as the other 128."""
+def test_every_calibration_image_counts_the_same(supernet):
+    """Of 129 images the last is not a batch that counts as much as the other 128."""
     data, network = image_data(each=43), supernet.extract(SPACE.lightest)
     images = normalised(data.train, data)
     ready = ready_network(supernet, SPACE.lightest, data, ALONE)
@@ -99,7 +99,7 @@ def test_every_calibration_picture_counts_the_same(supernet):
     torch.testing.assert_close(variance.double(), convolved.var(1), rtol=1e-2, atol=2e-3)
 
 
-def test_not_more_pictures_than_needed(supernet, monkeypatch):
+def test_not_more_images_than_needed(supernet, monkeypatch):
     data = image_data(each=CALIBRATION_IMAGES // 3 + 10, heldout=2)
     seen = []
     real = Supernet.extract
@@ -196,8 +196,8 @@ def test_judging_leaves_the_one_shot_model_alone(supernet, training):
 
 
 def test_averaged_weights_get_statistics_of_their_own(supernet):
-    """The stem sees every picture: a fifth of each batch's statistics is taken over."""
-    data = image_data(each=86)  # 258 pictures, three batches
+    """The stem sees every image: a fifth of each batch's statistics is taken over."""
+    data = image_data(each=86)  # 258 images, three batches
     before = {name: value.clone() for name, value in supernet.state_dict().items()}
     momenta = {module.momentum for module in supernet.modules() if hasattr(module, "momentum")}
     refresh_statistics_(supernet, data, ALONE, 0)

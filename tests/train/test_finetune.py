@@ -14,19 +14,19 @@ import pytest
 import torch
 
 from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidArgumentError
+from hardcorenas.jobs.run_folder import RunFolder
+from hardcorenas.jobs.signals import Interrupted
 from hardcorenas.networks.build import build
 from hardcorenas.train import finetune as module
 from hardcorenas.train.evaluate import ready_network
 from hardcorenas.train.finetune import finetune, finished, identity, load_finetuned
-from hardcorenas.train.finished import FinishedRun
-from hardcorenas.train.interruption import Interrupted
 from hardcorenas.train.job import Job
-from hardcorenas.train.one_shot import train_one_shot
-from hardcorenas.train.run_folder import RunFolder
+from hardcorenas.train.supernet_training import train_supernet
 from hardcorenas.train.tasks import Supervised
+from hardcorenas.train.trained import TrainedSupernet
 from pipeline import tiny_search
 from pipeline.tiny_search import EPOCHS, SPACE, finetune_job, killed, met
-from train.tiny_task import ALONE, RECIPE, logged, write_pictures
+from train.tiny_task import ALONE, RECIPE, logged, write_images
 
 STEPS = EPOCHS * 6  # of 16 images each
 RARELY = {"seconds_between_saves": 1e9}
@@ -44,7 +44,7 @@ def trained():
 
 @pytest.fixture(scope="module")
 def run(trained):
-    return FinishedRun.open(trained)
+    return TrainedSupernet.open(trained)
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +71,15 @@ def kept(folder):
     return found, RunFolder(folder).weights("network").read_bytes()
 
 
-def logits(network, pictures, data):
-    """Of all pictures, normalised by hand."""
-    pixels = torch.from_numpy(pictures.read(np.arange(len(pictures)))).float() / 255
+def logits(network, images, data):
+    """Of all images, normalised by hand."""
+    pixels = torch.from_numpy(images.read(np.arange(len(images)))).float() / 255
     with torch.no_grad():
         return network.eval()((pixels - data.mean[0]) / data.std[0])
 
 
-def right(network, pictures, data):
-    found = logits(network, pictures, data).argmax(1).numpy() == pictures.labels
+def right(network, images, data):
+    found = logits(network, images, data).argmax(1).numpy() == images.labels
     return found.mean()
 
 
@@ -124,19 +124,19 @@ def test_accuracies_are_those_of_the_network_that_is_kept(trained, whole, data):
 
 @pytest.fixture(scope="module")
 def with_test(tmp_path_factory):
-    """A run on pictures that say themselves what is for the test, without a trained heaviest."""
+    """A run on images that say themselves what is for the test, without a trained heaviest."""
     root = tmp_path_factory.mktemp("with-test")
     for seed, (part, each) in enumerate({"train": 16, "val": 4, "test": 7}.items()):
-        write_pictures(root / "sides" / part, each=each, seed=seed)
+        write_images(root / "sides" / part, each=each, seed=seed)
     recipe = RECIPE.replace(heaviest_epochs=0, paths_epochs=2)
-    train_one_shot(Job(SPACE, str(root / "sides"), recipe, root / "run", **RARELY))
+    train_supernet(Job(SPACE, str(root / "sides"), recipe, root / "run", **RARELY))
     return root / "run"
 
 
-def test_pictures_for_the_test(with_test, tmp_path):
+def test_images_for_the_test(with_test, tmp_path):
     job = finetune_job(with_test, tmp_path / "finetune", distillation=0, epochs=2)
     (outcome,) = finetune([job])
-    data = FinishedRun.open(with_test).data()
+    data = TrainedSupernet.open(with_test).data()
     assert (len(data.heldout), len(data.test)) == (12, 21)
     network = load_finetuned(job)
     assert outcome.heldout == pytest.approx(right(network, data.heldout, data))
@@ -349,7 +349,7 @@ def test_two_processes(trained, data):
 
 @pytest.mark.parametrize("count", [3, 0, -1])
 def test_processes_that_cannot_share_a_batch(trained, tmp_path, monkeypatch, count):
-    """They are refused before any is started, as a training of the one-shot model does."""
+    """They are refused before any is started, as a training of the supernet does."""
     monkeypatch.setattr(module, "run_together", pytest.fail)
     with pytest.raises(InvalidArgumentError, match="processes: expected a number that divides"):
         finetune([finetune_job(trained, tmp_path / "finetune")], processes=count)

@@ -11,14 +11,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.build import build
 from hardcorenas.train.data import training_batches
+from hardcorenas.train.divergence import TrainingError
 from hardcorenas.train.evaluate import accuracy, ready_network, representatives
-from hardcorenas.train.one_shot import train_one_shot
-from hardcorenas.train.run_folder import RunFolder
 from hardcorenas.train.state import low_precision
+from hardcorenas.train.supernet_training import train_supernet
 from hardcorenas.train.tasks import Supervised
-from hardcorenas.train.watch import TrainingError
 from train.tiny_task import (
     ALONE,
     RECIPE,
@@ -31,7 +31,7 @@ from train.tiny_task import (
 )
 from train.together import train_quietly
 
-STEPS = 4 * 5  # 72 pictures in batches of 16, five epochs
+STEPS = 4 * 5  # 72 images in batches of 16, five epochs
 TASK = Supervised(3, label_smoothing=0.1)
 PLAIN = RECIPE.replace(momentum=0, weight_decay=0, warmup_epochs=0, clip_norm=0)
 
@@ -61,14 +61,14 @@ def rate(step, peak=0.1, warmup=0.0):
 
 
 @pytest.fixture(scope="module")
-def learnt(pictures, tmp_path_factory):
+def learnt(images, tmp_path_factory):
     folder = tmp_path_factory.mktemp("learnt") / "run"
     recipe = {"heaviest_epochs": 10, "paths_epochs": 16}
-    return folder, train_one_shot(job(pictures, folder, seconds_between_saves=1e9, **recipe))
+    return folder, train_supernet(job(images, folder, seconds_between_saves=1e9, **recipe))
 
 
 def test_it_learns(learnt):
-    """Guessing would be right in a third of the pictures, here new ones."""
+    """Guessing would be right in a third of the images, here new ones."""
     folder, supernet = learnt
     data = image_data(each=30, heldout=30)
     for name, architecture in representatives(SPACE).items():
@@ -227,11 +227,11 @@ def test_no_epochs_change_nothing():
 
 
 @pytest.mark.parametrize("paths", ["multi", "single"])
-def test_bfloat16_stays_finite(pictures, tmp_path, paths):
+def test_bfloat16_stays_finite(images, tmp_path, paths):
     options = {"heaviest_epochs": 2, "paths_epochs": 3, "paths": paths}
     options |= {"seconds_between_saves": 1e9, "clip_norm": 2.0}
-    train_one_shot(job(pictures, tmp_path / "full", precision="float32", **options))
-    supernet = train_one_shot(job(pictures, tmp_path / "half", precision="bfloat16", **options))
+    train_supernet(job(images, tmp_path / "full", precision="float32", **options))
+    supernet = train_supernet(job(images, tmp_path / "half", precision="bfloat16", **options))
     for value in supernet.state_dict().values():
         assert value.dtype in (torch.float32, torch.int64)
         assert torch.isfinite(value).all()
@@ -258,7 +258,7 @@ def test_what_precision_means(precision, device, expected):
     assert low_precision(recipe, torch.device(device)) is expected
 
 
-def test_a_loss_that_is_no_number_leaves_the_checkpoint(pictures, tmp_path, monkeypatch):
+def test_a_loss_that_is_no_number_leaves_the_checkpoint(images, tmp_path, monkeypatch):
     real, calls = Supervised.loss, []
 
     def spoiled(self, *arguments):
@@ -268,21 +268,21 @@ def test_a_loss_that_is_no_number_leaves_the_checkpoint(pictures, tmp_path, monk
     folder = tmp_path / "run"
     monkeypatch.setattr(Supervised, "loss", spoiled)
     with pytest.raises(TrainingError, match=r"loss is nan at step 7; .*--learning-rate") as caught:
-        train_one_shot(job(pictures, folder))
+        train_supernet(job(images, folder))
     assert "\n" not in str(caught.value)
     saved = RunFolder(folder).load_checkpoint(torch.device("cpu"))
     assert saved["loop"]["step"] == 7
     assert all(torch.isfinite(value).all() for value in saved["loop"]["model"].values())
     monkeypatch.undo()
-    train_one_shot(job(pictures, folder, resume=True))
-    train_one_shot(job(pictures, tmp_path / "whole"))
+    train_supernet(job(images, folder, resume=True))
+    train_supernet(job(images, tmp_path / "whole"))
     assert weights_of(folder) == weights_of(tmp_path / "whole")
 
 
-def test_a_rate_far_too_high_ends_with_advice(pictures, tmp_path):
+def test_a_rate_far_too_high_ends_with_advice(images, tmp_path):
     wild = {"learning_rate": 99.0, "clip_norm": 0.0, "heaviest_epochs": 20, "warmup_epochs": 0}
     with pytest.raises(TrainingError, match=r"it was 99.*--clip-norm 1"):
-        train_one_shot(job(pictures, tmp_path / "run", seconds_between_saves=1e9, **wild))
+        train_supernet(job(images, tmp_path / "run", seconds_between_saves=1e9, **wild))
     assert not RunFolder(tmp_path / "run").weights("heaviest").exists()
 
 

@@ -84,7 +84,7 @@ def test_the_papers_numbers():
         ("mobile", 224, "paper"),
     ],
 )
-def test_small_pictures_get_the_small_recipe(preset, resolution, name):
+def test_small_images_get_the_small_recipe(preset, resolution, name):
     space = hc.SearchSpace.preset(preset).replace(resolution=resolution)
     assert recipe_for(space, None, {}) == RECIPES[name]
     assert RECIPES[name] is (SMALL if name == "small" else PAPER)

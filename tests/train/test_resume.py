@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
+from hardcorenas.jobs.run_folder import RunFolder
+from hardcorenas.jobs.signals import Interrupted
 from hardcorenas.train import one_shot
-from hardcorenas.train.interruption import Interrupted
-from hardcorenas.train.one_shot import train_one_shot
-from hardcorenas.train.run_folder import RunFolder
+from hardcorenas.train.supernet_training import train_supernet
 from train.tiny_task import job, judged, logged, weights_of
 
 STEPS_OF_AN_EPOCH, STEPS_OF_A_PHASE = 3, 15
@@ -26,7 +26,7 @@ class StopError(Exception):
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(pictures, tmp_path_factory):
+def uninterrupted(images, tmp_path_factory):
     """Return a function to the folder of a finished run with these changes of the recipe."""
     finished = {}
 
@@ -34,7 +34,7 @@ def uninterrupted(pictures, tmp_path_factory):
         key = str(changes)
         if key not in finished:
             finished[key] = tmp_path_factory.mktemp("whole") / "run"
-            train_one_shot(job(pictures, finished[key], seconds_between_saves=1e9, **changes))
+            train_supernet(job(images, finished[key], seconds_between_saves=1e9, **changes))
         return finished[key]
 
     return run
@@ -54,7 +54,7 @@ def stop_at_save(a_job, number, *, written=True):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RunFolder, "save_checkpoint", save)
         with pytest.raises(StopError):
-            train_one_shot(a_job)
+            train_supernet(a_job)
 
 
 def assert_same_run(folder, whole):
@@ -80,10 +80,10 @@ def assert_same_run(folder, whole):
         (END, False),
     ],
 )
-def test_stopped_at_any_step(pictures, tmp_path, uninterrupted, number, written):
+def test_stopped_at_any_step(images, tmp_path, uninterrupted, number, written):
     folder = tmp_path / "run"
-    stop_at_save(job(pictures, folder), number, written=written)
-    train_one_shot(job(pictures, folder, resume=True, seconds_between_saves=1e9))
+    stop_at_save(job(images, folder), number, written=written)
+    train_supernet(job(images, folder, resume=True, seconds_between_saves=1e9))
     assert_same_run(folder, uninterrupted())
 
 
@@ -92,17 +92,17 @@ def test_stopped_at_any_step(pictures, tmp_path, uninterrupted, number, written)
     [{"accumulate": 2}, {"mixup": 0.3, "distillation": 0.4}, {"paths": "single", "seed": 3}],
     ids=str,
 )
-def test_stopped_in_both_phases(pictures, tmp_path, uninterrupted, changes):
+def test_stopped_in_both_phases(images, tmp_path, uninterrupted, changes):
     folder = tmp_path / "run"
-    stop_at_save(job(pictures, folder, **changes), 4)
-    stop_at_save(job(pictures, folder, resume=True, **changes), STEPS_OF_A_PHASE + 4)
-    train_one_shot(job(pictures, folder, resume=True, seconds_between_saves=1e9, **changes))
+    stop_at_save(job(images, folder, **changes), 4)
+    stop_at_save(job(images, folder, resume=True, **changes), STEPS_OF_A_PHASE + 4)
+    train_supernet(job(images, folder, resume=True, seconds_between_saves=1e9, **changes))
     assert_same_run(folder, uninterrupted(**changes))
     assert weights_of(folder) != weights_of(uninterrupted())
 
 
 @pytest.mark.parametrize("step", [6, 10, 24])
-def test_stopped_after_something_was_logged(pictures, tmp_path, uninterrupted, step):
+def test_stopped_after_something_was_logged(images, tmp_path, uninterrupted, step):
     """The log is ahead of the checkpoint then, at step 10 by a loss, else by a judgement."""
 
     def report(moment):
@@ -111,28 +111,28 @@ def test_stopped_after_something_was_logged(pictures, tmp_path, uninterrupted, s
 
     folder = tmp_path / "run"
     with pytest.raises(StopError):
-        train_one_shot(job(pictures, folder), report=report)
+        train_supernet(job(images, folder), report=report)
     assert logged(folder)[-1]["step"] == step
-    train_one_shot(job(pictures, folder, resume=True, seconds_between_saves=1e9))
+    train_supernet(job(images, folder, resume=True, seconds_between_saves=1e9))
     assert_same_run(folder, uninterrupted())
 
 
-def test_a_torn_line_of_the_log_is_dropped(pictures, tmp_path, uninterrupted):
+def test_a_torn_line_of_the_log_is_dropped(images, tmp_path, uninterrupted):
     folder = tmp_path / "run"
-    stop_at_save(job(pictures, folder), BORDER + 5)
+    stop_at_save(job(images, folder), BORDER + 5)
     log = RunFolder(folder).log
     log.write_text(log.read_text() + log.read_text().splitlines()[-1][:20])
-    train_one_shot(job(pictures, folder, resume=True, seconds_between_saves=1e9))
+    train_supernet(job(images, folder, resume=True, seconds_between_saves=1e9))
     assert_same_run(folder, uninterrupted())
 
 
-def test_a_finished_run_is_left_as_it_is(pictures, tmp_path):
+def test_a_finished_run_is_left_as_it_is(images, tmp_path):
     folder, reports = tmp_path / "run", []
-    trained = train_one_shot(job(pictures, folder, seconds_between_saves=1e9)).state_dict()
+    trained = train_supernet(job(images, folder, seconds_between_saves=1e9)).state_dict()
     run = RunFolder(folder)
     files = (run.description, run.checkpoint, run.log, run.weights("supernet"))
     before = [path.read_bytes() for path in files]
-    again = train_one_shot(job(pictures, folder, resume=True), report=reports.append)
+    again = train_supernet(job(images, folder, resume=True), report=reports.append)
     assert not again.training
     for name, value in again.state_dict().items():
         assert torch.equal(value, trained[name])
@@ -143,7 +143,7 @@ def test_a_finished_run_is_left_as_it_is(pictures, tmp_path):
 @pytest.mark.parametrize(
     ("number", "step"), [(signal.SIGTERM, STEPS_OF_A_PHASE), (signal.SIGINT, 10)]
 )
-def test_asked_to_stop(pictures, tmp_path, uninterrupted, number, step):
+def test_asked_to_stop(images, tmp_path, uninterrupted, number, step):
     """Also when asked between the phases, where no step is being done."""
 
     def report(moment):
@@ -153,14 +153,14 @@ def test_asked_to_stop(pictures, tmp_path, uninterrupted, number, step):
     folder, handlers = tmp_path / "run", [signal.getsignal(n) for n in (number, signal.SIGTERM)]
     rarely = {"seconds_between_saves": 1e9}
     with pytest.raises(Interrupted, match=rf"{number.name} .* all saved") as caught:
-        train_one_shot(job(pictures, folder, **rarely), report=report)
+        train_supernet(job(images, folder, **rarely), report=report)
     assert caught.value.signal_number == number
     sent = pickle.loads(pickle.dumps(caught.value))  # as between processes
     assert (str(sent), sent.signal_number) == (str(caught.value), number)
     assert [signal.getsignal(n) for n in (number, signal.SIGTERM)] == handlers
     saved = RunFolder(folder).load_checkpoint(torch.device("cpu"))
     assert saved["steps_before"] + saved["loop"]["step"] == step + 1
-    train_one_shot(job(pictures, folder, resume=True, **rarely))
+    train_supernet(job(images, folder, resume=True, **rarely))
     assert_same_run(folder, uninterrupted())
 
 
@@ -171,16 +171,16 @@ def test_asked_to_stop(pictures, tmp_path, uninterrupted, number, step):
         ([signal.SIGTERM, signal.SIGTERM], Interrupted),  # from a manager and its parent
     ],
 )
-def test_asked_twice(pictures, tmp_path, numbers, end):
+def test_asked_twice(images, tmp_path, numbers, end):
     def report(moment):
         for number in numbers:
             os.kill(os.getpid(), number)
 
     with pytest.raises(end):
-        train_one_shot(job(pictures, tmp_path / "run"), report=report)
+        train_supernet(job(images, tmp_path / "run"), report=report)
 
 
-def test_asked_to_stop_while_networks_are_judged(pictures, tmp_path, uninterrupted, monkeypatch):
+def test_asked_to_stop_while_networks_are_judged(images, tmp_path, uninterrupted, monkeypatch):
     """What is said to be saved is saved, though no save was due."""
     real, folder = one_shot.score, tmp_path / "run"
 
@@ -191,10 +191,10 @@ def test_asked_to_stop_while_networks_are_judged(pictures, tmp_path, uninterrupt
     rarely = {"seconds_between_saves": 1e9}
     monkeypatch.setattr(one_shot, "score", interrupted)
     with pytest.raises(Interrupted, match=r"after step 3, all saved"):
-        train_one_shot(job(pictures, folder, **rarely))
+        train_supernet(job(images, folder, **rarely))
     monkeypatch.undo()
     assert RunFolder(folder).load_checkpoint(torch.device("cpu"))["loop"]["step"] == 3
-    train_one_shot(job(pictures, folder, resume=True, **rarely))
+    train_supernet(job(images, folder, resume=True, **rarely))
     assert_same_run(folder, uninterrupted())
 
 

@@ -1,4 +1,4 @@
-"""A task that a tiny one-shot model learns in a second: which side of a picture is bright."""
+"""A task that a tiny supernet learns in a second: which side of an image is bright."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from PIL import Image
 from torch import nn
 
 import hardcorenas as hc
-from hardcorenas.train.data import ArrayPictures, ImageData
+from hardcorenas.jobs.processes import Processes
+from hardcorenas.jobs.run_folder import RunFolder
+from hardcorenas.train.data import ArrayImages, ImageData
 from hardcorenas.train.job import Job
-from hardcorenas.train.processes import Processes
 from hardcorenas.train.recipe import Recipe
-from hardcorenas.train.run_folder import RunFolder
 
 SIDE = 8
 CLASSES = ("left", "right", "top")
@@ -71,7 +71,7 @@ RECIPE = Recipe(
 
 
 def some_pixels(each=24, seed=0):
-    """Pictures as bytes, N×8×8, and their labels: ``each`` of every class, class after class."""
+    """Images as bytes, N×8×8, and their labels: ``each`` of every class, class after class."""
     generator = np.random.default_rng(seed)
     pixels = generator.integers(0, 120, (len(CLASSES) * each, SIDE, SIDE))
     labels = np.repeat(np.arange(len(CLASSES)), each)
@@ -81,7 +81,7 @@ def some_pixels(each=24, seed=0):
     return pixels.astype(np.uint8), labels
 
 
-def write_pictures(root, each=24, seed=0):
+def write_images(root, each=24, seed=0):
     """Write a folder of PNG files, one folder for each class; return its path."""
     for number, (pixels, label) in enumerate(zip(*some_pixels(each, seed), strict=True)):
         path = root / CLASSES[label] / f"{number:04}.png"
@@ -91,10 +91,10 @@ def write_pictures(root, each=24, seed=0):
 
 
 def image_data(each=24, heldout=6):
-    """The same in memory; the last pictures of every class are held out."""
+    """The same in memory; the last images of every class are held out."""
     pixels, labels = some_pixels(each + heldout)
     is_heldout = np.arange(len(labels)) % (each + heldout) >= each
-    whole = ArrayPictures(pixels[:, None], labels)
+    whole = ArrayImages(pixels[:, None], labels)
     return ImageData(
         name="tiny",
         classes=CLASSES,
@@ -109,10 +109,10 @@ def image_data(each=24, heldout=6):
     )
 
 
-def job(pictures, folder, **changes):
+def job(images, folder, **changes):
     """A job that saves after every step; changes are the recipe's where it has such a field."""
     recipe = {name: changes.pop(name) for name in list(changes) if hasattr(RECIPE, name)}
-    options = {"space": SPACE, "data": str(pictures), "recipe": RECIPE.replace(**recipe)}
+    options = {"space": SPACE, "data": str(images), "recipe": RECIPE.replace(**recipe)}
     return Job(**{**options, "folder": folder, "seconds_between_saves": 1e-9, **changes})
 
 

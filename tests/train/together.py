@@ -11,10 +11,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from hardcorenas.jobs.signals import StopSignals
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import Paths
 from hardcorenas.train.evaluate import accuracy, recalibrate_, score
-from hardcorenas.train.interruption import StopSignals
 from hardcorenas.train.loop import Callbacks, Phase, train
 from train.tiny_task import ALONE, RECIPE, SIDE, SPACE, image_data, statistics_of
 
@@ -57,7 +57,7 @@ def train_quietly(model, task, recipe, *, epochs=1, processes=ALONE, data=None, 
 
 
 def one_shot():
-    """A one-shot model in double precision whose statistics stay as they are."""
+    """A supernet in double precision whose statistics stay as they are."""
     torch.manual_seed(1)
     return Supernet(SPACE).double().eval()
 

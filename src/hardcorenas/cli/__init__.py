@@ -1,7 +1,7 @@
 """The command line: parses, dispatches, prints. Work is done elsewhere.
 
 Each command lives in the module of its name and is imported only when it runs, so that help and
-version answer at once. (`run` is in `whole_job`: its own name is taken here.)
+version answer at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ app = App(
     version_flags=["--version"],
     help_flags=["--help", "-h"],
     help_format="markdown",
-    suppress_keyboard_interrupt=False,  # `run` has its own exit code and last word
+    suppress_keyboard_interrupt=False,  # `execute` has its own exit code and last word
 )
 app.command(
     "hardcorenas.cli.space:show",
@@ -47,17 +47,17 @@ app.command(
 app.command(
     "hardcorenas.cli.data:data",
     name="data",
-    help="List and fetch data sets, or check a folder of pictures as training would.",
+    help="List and fetch data sets, or check a folder of images as training would.",
 )
 app.command(
     "hardcorenas.cli.train:train",
     name="train",
-    help="Train the one-shot model of a space on your images; see docs/training.md.",
+    help="Train the supernet of a space on your images; see docs/training.md.",
 )
 app.command(
     "hardcorenas.cli.search:search",
     name="search",
-    help="Find the best network of a one-shot model that keeps every budget."
+    help="Find the best network of a supernet that keeps every budget."
     "\n\nInterrupted, the same command goes on. Exit codes: 0 found, 1 a method without a "
     "promise broke a budget; 2 a mistake of yours, 130 Ctrl-C.",
 )
@@ -72,7 +72,7 @@ app.command(
     help="Write a trained network as ONNX, torch.export, safetensors or timm, and check each.",
 )
 app.command(
-    "hardcorenas.cli.whole_job:run",
+    "hardcorenas.cli.run:run",
     name="run",
     help="The whole job: from images and budgets to a trained, exported, certified network."
     f"\n\nInterrupted, the same command goes on.{_CERTIFICATE_CODES}",
@@ -94,10 +94,10 @@ def main() -> None:
     """Run the command line on the process's arguments and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
         _never_fail_on_characters(stream)
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(execute(sys.argv[1:]))
 
 
-def run(arguments: list[str]) -> int:
+def execute(arguments: list[str]) -> int:
     """Run one command; return its exit code, or 2 after a one-line error the user can mend."""
     code = None
     try:
@@ -126,7 +126,7 @@ def _never_fail_on_characters(stream: TextIO) -> None:
 
 def _interrupted(error: HardcorenasError) -> int:
     """Return the exit code of work that was asked to stop, and say how to go on; else 0."""
-    from hardcorenas.train.interruption import Interrupted
+    from hardcorenas.jobs.signals import Interrupted
 
     if not isinstance(error, Interrupted):
         return 0

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from hardcorenas.artifacts import is_file
 from hardcorenas.cli.networks import chosen_architecture
 from hardcorenas.cli.progress import progress_bar
 from hardcorenas.cli.tables import print_sentence, print_table, text_table
 from hardcorenas.errors import HardcorenasError
+from hardcorenas.files import is_file
 from hardcorenas.resources import ResourceTable
 from hardcorenas.resources.budget_texts import read_budgets
 from hardcorenas.resources.units import UNITS

@@ -36,9 +36,9 @@ def data(
         name: fashion-mnist or cifar10 to fetch it; or a folder of class folders, or of train/ and
             val/ with class folders inside, to check it.
         source: A folder with the files of the set, instead of downloading them.
-        resolution: Side in pixels at which networks will see the pictures.
+        resolution: Side in pixels at which networks will see the images.
         channels: 1 for grey, 3 for RGB.
-        seed: Decides which pictures are held out.
+        seed: Decides which images are held out.
         heldout_share: Part of each class to hold out, where there is no val/.
     """
     from hardcorenas.train.data.named import SETS
@@ -117,7 +117,7 @@ def _check(folder: str, resolution: int, channels: int, seed: int, heldout_share
 
 
 def _print_counts(loaded: ImageData) -> None:
-    """Print how many pictures each class has in each part."""
+    """Print how many images each class has in each part."""
     parts = {"training": loaded.train, "held out": loaded.heldout}
     if loaded.test is not None:
         parts["test"] = loaded.test

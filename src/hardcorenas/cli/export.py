@@ -31,19 +31,19 @@ def export(
     Args:
         folder: Of the network, as `hardcorenas search` and `hardcorenas finetune` wrote it.
         format: onnx, torch, safetensors or timm; may be repeated. By default the first three.
-        supernet: Folder of the one-shot model; by default the one that FOLDER is in.
+        supernet: Folder of the supernet; by default the one that FOLDER is in.
         finetuned: Folder of the training; by default FOLDER/finetune.
         output: Where to write; by default FOLDER.
         batch_size: Images at once of the ONNX file: that of the latency table.
     """
-    from hardcorenas.cli.finetune import one_shot_model_of
+    from hardcorenas.cli.finetune import supernet_of
     from hardcorenas.deploy.export import DEFAULT_FORMATS
     from hardcorenas.pipeline.exporting import export_finetuned
-    from hardcorenas.pipeline.network_folder import NetworkFolder
+    from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 
     place = NetworkFolder(folder)
     written = export_finetuned(
-        one_shot_model_of(folder, supernet).folder,
+        supernet_of(folder, supernet).folder,
         place.load_architecture(),
         finetuned or place.finetune,
         output or folder,

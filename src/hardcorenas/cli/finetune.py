@@ -15,8 +15,8 @@ from hardcorenas.errors import HardcorenasError
 
 if TYPE_CHECKING:
     from hardcorenas.train.finetune import Finetuned, FinetuneJob
-    from hardcorenas.train.finished import FinishedRun
     from hardcorenas.train.log import Moment
+    from hardcorenas.train.trained import TrainedSupernet
 
 _HOW = Group.create_ordered("How")
 _MACHINE = Group.create_ordered("On what")
@@ -38,18 +38,18 @@ def finetune(
     processes: Annotated[WholeNumber | None, Parameter(group=_MACHINE)] = None,
     save_seconds: Annotated[float, Parameter(group=_MACHINE)] = 60.0,
 ) -> None:
-    """Train a found network from its share of the one-shot model, led by the heaviest network.
+    """Train a found network from its share of the supernet, led by the heaviest network.
 
     An interrupted training goes on where it was when the same command is given again. With several
     GPUs: torchrun --nproc-per-node N -m hardcorenas finetune …
 
     Args:
         folder: Of the network, as `hardcorenas search` wrote it.
-        supernet: Folder of the one-shot model; by default the one that FOLDER is in.
+        supernet: Folder of the supernet; by default the one that FOLDER is in.
         architecture: Another network than the found one: a file, lightest, heaviest, or a compact
             form.
         output: Where to keep the training; by default FOLDER/finetune, or FOLDER/scratch.
-        data: Where the pictures are, if not where they were.
+        data: Where the images are, if not where they were.
         epochs: By default 10 up to 64 pixels, else 50.
         learning_rate: At its peak; by default one that suits the recipe.
         distillation: Share of the loss that follows the heaviest network; 0 for labels alone.
@@ -61,12 +61,12 @@ def finetune(
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
     from hardcorenas.cli.networks import chosen_architecture
-    from hardcorenas.pipeline.network_folder import NetworkFolder
+    from hardcorenas.jobs.processes import is_first_process, suitable_count
+    from hardcorenas.search.on_supernet.network_folder import NetworkFolder
     from hardcorenas.train.finetune import FinetuneJob
     from hardcorenas.train.finetune import finetune as train
-    from hardcorenas.train.processes import is_first_process, suitable_count
 
-    run = one_shot_model_of(folder, supernet)
+    run = supernet_of(folder, supernet)
     place = NetworkFolder(folder)
     if architecture is None:
         network = place.load_architecture()
@@ -102,17 +102,17 @@ def finetune(
             print(f"next: hardcorenas export {folder}{which}")
 
 
-def one_shot_model_of(folder: Path, given: Path | None) -> FinishedRun:
-    """Return the one-shot model that is named, or else the one that a network's folder is in."""
-    from hardcorenas.train.finished import FinishedRun
-    from hardcorenas.train.run_folder import RunFolder
+def supernet_of(folder: Path, given: Path | None) -> TrainedSupernet:
+    """Return the supernet that is named, or else the one that a network's folder is in."""
+    from hardcorenas.jobs.run_folder import RunFolder
+    from hardcorenas.train.trained import TrainedSupernet
 
     run = given or folder.resolve().parent.parent
     if given is None and folder.exists() and not RunFolder(run).description.exists():
         raise HardcorenasError(
-            f"{folder}: is not in the folder of a one-shot model; say which with --supernet"
+            f"{folder}: is not in the folder of a supernet; say which with --supernet"
         )
-    return FinishedRun.open(run)
+    return TrainedSupernet.open(run)
 
 
 class FinetuneProgress:

@@ -169,7 +169,7 @@ def _default_output(plan: Plan, target: str, threads: int, precision: str) -> Pa
 
 
 def _write_bundle(plan: Plan, path: Path) -> None:
-    from hardcorenas.resources.bundle import write_bundle
+    from hardcorenas.resources.targets.bundle import write_bundle
 
     with progress_bar() as progress:
         write_bundle(path, plan, progress)

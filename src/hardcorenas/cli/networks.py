@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hardcorenas.artifacts import is_file
 from hardcorenas.errors import InvalidArchitectureError, shown
+from hardcorenas.files import is_file
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:

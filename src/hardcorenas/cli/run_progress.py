@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from hardcorenas.config import Config
     from hardcorenas.pipeline.outcome import Outcome
-    from hardcorenas.pipeline.searching import SearchMoment
+    from hardcorenas.search.on_supernet.searching import SearchMoment
     from hardcorenas.search.problem import Problem
     from hardcorenas.train.finetune import FinetuneJob
     from hardcorenas.train.log import Moment
@@ -75,7 +75,7 @@ class RunProgress(Watcher):
         print_tightness(tightness(problem))
 
     def training(self, moment: Moment) -> None:
-        """Show where the training of the one-shot model is."""
+        """Show where the training of the supernet is."""
         self._training.report(moment)
 
     def searching(self, moment: SearchMoment) -> None:

@@ -1,4 +1,4 @@
-"""``hardcorenas search``: the best network of a trained one-shot model under budgets."""
+"""``hardcorenas search``: the best network of a trained supernet under budgets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hardcorenas.resources import ResourceTable
 from hardcorenas.resources.budget_texts import read_budgets
 
 if TYPE_CHECKING:
-    from hardcorenas.pipeline.search_run import SearchJob
+    from hardcorenas.search.on_supernet.job import SearchJob
 
 MISSED = 1  # exit code: the method does not promise to fit, and its network does not
 
@@ -42,18 +42,18 @@ def search(
     init: Annotated[str, Parameter(group=_MORE)] = "balanced",
     penalty: Annotated[float, Parameter(group=_MORE)] = 1.0,
 ) -> int:
-    """Find the best network of a trained one-shot model that keeps every budget.
+    """Find the best network of a trained supernet that keeps every budget.
 
     An interrupted search goes on where it was when the same command is given again. With several
     GPUs: torchrun --nproc-per-node N -m hardcorenas search …
 
     Args:
-        run: Folder of the one-shot model, as `hardcorenas train` wrote it.
+        run: Folder of the supernet, as `hardcorenas train` wrote it.
         budget: What may not be exceeded: 12ms, macs=300M, params=4M, memory=2MB, or with a table of
             its own: phone.json=9ms. May be repeated.
         table: A latency table of the device, as `hardcorenas measure` wrote it.
         output: Folder for the network; by default RUN/networks/BUDGETS.
-        data: Where the pictures are, if not where they were.
+        data: Where the images are, if not where they were.
         epochs: How many times all held-out images are looked at.
         batch_size: Images of one step; by default so that there are about a hundred steps.
         local_networks: Networks next to the found one that may be scored; 0 for none.
@@ -66,10 +66,10 @@ def search(
     """
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
-    from hardcorenas.pipeline.effort import SearchSettings
-    from hardcorenas.pipeline.naming import network_name
-    from hardcorenas.pipeline.search_run import SearchJob
-    from hardcorenas.train.finished import FinishedRun
+    from hardcorenas.search.on_supernet.job import SearchJob
+    from hardcorenas.search.on_supernet.naming import network_name
+    from hardcorenas.search.on_supernet.settings import SearchSettings
+    from hardcorenas.train.trained import TrainedSupernet
 
     settings = SearchSettings(
         **cast("dict[str, Any]", {"method": method, "projection": projection, "start": init}),
@@ -79,7 +79,7 @@ def search(
         penalty=penalty,
         seed=seed,
     )
-    space = FinishedRun.open(run).space
+    space = TrainedSupernet.open(run).space
     budgets = read_budgets(budget, space, None if table is None else ResourceTable.load(table))
     folder = output or run / "networks" / network_name(budgets, settings)
     return run_search(SearchJob(run, folder, tuple(budgets), settings, data), processes)
@@ -88,13 +88,13 @@ def search(
 def run_search(job: SearchJob, processes: int | None) -> int:
     """Say what the budgets leave, search, and say what was found."""
     from hardcorenas.cli.search_progress import SearchProgress, print_found, print_tightness
-    from hardcorenas.pipeline.search_run import search_run
+    from hardcorenas.jobs.processes import is_first_process, suitable_count
+    from hardcorenas.search.on_supernet.job import search_run
     from hardcorenas.search.problem import Problem
     from hardcorenas.search.tightness import tightness
-    from hardcorenas.train.finished import FinishedRun
-    from hardcorenas.train.processes import is_first_process, suitable_count
+    from hardcorenas.train.trained import TrainedSupernet
 
-    problem = Problem(FinishedRun.open(job.run).space, job.budgets)
+    problem = Problem(TrainedSupernet.open(job.run).space, job.budgets)
     if is_first_process():
         print_tightness(tightness(problem))
     progress = SearchProgress(problem)

@@ -10,8 +10,8 @@ from hardcorenas.cli.live import LiveBar, clock
 from hardcorenas.cli.tables import print_sentence, print_table, text_table
 
 if TYPE_CHECKING:
-    from hardcorenas.pipeline.search_run import Found
-    from hardcorenas.pipeline.searching import SearchMoment
+    from hardcorenas.search.on_supernet.job import Found
+    from hardcorenas.search.on_supernet.searching import SearchMoment
     from hardcorenas.search.problem import Problem
     from hardcorenas.search.tightness import Tightness
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from hardcorenas.artifacts import is_file
 from hardcorenas.cli.networks import changed_space, chosen_architecture
 from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
 from hardcorenas.cli.tables import print_table, text_table
 from hardcorenas.errors import HardcorenasError, shown
+from hardcorenas.files import is_file
 from hardcorenas.networks import layout
 from hardcorenas.resources.count import count
 from hardcorenas.space import Architecture, SearchSpace, preset_names, preset_text

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from hardcorenas.cli.certify import EXIT_CODES
 from hardcorenas.cli.report import leave_report
-from hardcorenas.cli.whole_job import asked_for, going_on_later
+from hardcorenas.cli.run import asked_for, going_on_later
 
 
 def sweep(
@@ -23,7 +23,7 @@ def sweep(
     space: str | None = None,
     folder: str | None = None,
 ) -> int:
-    """Do the whole job once for each of several budgets, on one table and one one-shot model.
+    """Do the whole job once for each of several budgets, on one table and one supernet.
 
     The exit code is that of the worst certificate. Interrupted, the same command goes on.
 

@@ -1,4 +1,4 @@
-"""``hardcorenas train``: the one-shot model of a space on a data set."""
+"""``hardcorenas train``: the supernet of a space on a data set."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def train(
     save_seconds: Annotated[float, Parameter(group=_MACHINE)] = 60.0,
     paths: Annotated[str | None, Parameter(group=_MORE)] = None,
 ) -> None:
-    """Train the one-shot model of a space: first its heaviest network, then all of them.
+    """Train the supernet of a space: first its heaviest network, then all of them.
 
     The defaults train a small space on a sample that comes with the package, in minutes. With
     several GPUs: torchrun --nproc-per-node N -m hardcorenas train …
@@ -75,11 +75,11 @@ def train(
     # In all processes, before torch is there: no advice on weights that a batch has not used.
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
-    from hardcorenas.train.interruption import Interrupted
+    from hardcorenas.jobs.processes import is_first_process, suitable_count
+    from hardcorenas.jobs.signals import Interrupted
     from hardcorenas.train.job import Job
-    from hardcorenas.train.one_shot import train_one_shot
-    from hardcorenas.train.processes import is_first_process, suitable_count
     from hardcorenas.train.recipe import recipe_for
+    from hardcorenas.train.supernet_training import train_supernet
 
     chosen = changed_space(SearchSpace.load(space), resolution)
     changes = {
@@ -113,7 +113,7 @@ def train(
     shown = TrainingProgress(job)
     try:
         with closing(shown):
-            train_one_shot(job, processes=processes, report=shown.report, progress=shown.reading)
+            train_supernet(job, processes=processes, report=shown.report, progress=shown.reading)
     except Interrupted as interruption:
         interruption.advice = "give the same command with --resume to go on"
         raise

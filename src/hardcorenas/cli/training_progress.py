@@ -1,4 +1,4 @@
-"""What a person sees while the one-shot model trains."""
+"""What a person sees while the supernet trains."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TrainingProgress:
         self._live.close()
 
     def reading(self, what: str, done: float, of: float) -> None:
-        """Show how far the reading of pictures is."""
+        """Show how far the reading of images is."""
         self._live.show(what, done, of)
 
     def report(self, moment: Moment) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 from hardcorenas.config.checks import Field, checked
 
 if TYPE_CHECKING:
-    from hardcorenas.artifacts import Json
+    from hardcorenas.files import Json
 
 
 class _Checked:
@@ -49,7 +49,7 @@ class DeviceConfig(_Checked):
 
 @dataclass(frozen=True)
 class TrainingConfig(_Checked):
-    """How the one-shot model is trained: a recipe, and what differs from it.
+    """How the supernet is trained: a recipe, and what differs from it.
 
     Attributes:
         recipe: small or paper; None for the one that suits the space.
@@ -109,7 +109,7 @@ class SearchConfig(_Checked):
         start: balanced, or lightest, as the paper has it.
         projection: How the final point becomes a network: exact, greedy or joint; for comparison,
             without a promise to fit, argmax or relaxed.
-        epochs: Length of the search, in passes over the held-out pictures.
+        epochs: Length of the search, in passes over the held-out images.
         batch_size: Images in one step.
         local_networks: Networks that the local search may score; 0 for none.
         penalty: Weight of the budget in the loss, for the method penalty.
@@ -131,7 +131,7 @@ class FinetuneConfig(_Checked):
     Attributes:
         epochs: Length, in epochs.
         learning_rate: At its peak.
-        distillation: Share of the loss that follows the one-shot model's heaviest network.
+        distillation: Share of the loss that follows the supernet's heaviest network.
         start: Which weights it begins with: supernet, or scratch for new ones.
     """
 
@@ -193,7 +193,7 @@ class Config(_Checked):
         processes: Number of processes to train with.
         save_seconds: Time between checkpoints, in seconds; the work that a sudden end may cost.
         device: Where the network has to be fast.
-        training: How the one-shot model is trained.
+        training: How the supernet is trained.
         search: How the network is found.
         finetune: How it is trained on its own.
         export: What is written of it.

@@ -8,10 +8,10 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hardcorenas.artifacts import is_file, read_text
 from hardcorenas.config.checks import ConfigError, Field, checked, suits
 from hardcorenas.config.declaration import FIELDS, SECTIONS, Config
 from hardcorenas.errors import ArtifactError, shown
+from hardcorenas.files import is_file, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.errors import ArtifactError, InvalidArgumentError, shown
 from hardcorenas.space import Architecture, checks
 
@@ -60,7 +60,7 @@ class Card:
             "mean": list(self.mean),
             "std": list(self.std),
         }
-        return artifacts.dump(content, kind="card", version=FORMAT_VERSION)
+        return files.dump(content, kind="card", version=FORMAT_VERSION)
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "card") -> Card:
@@ -73,7 +73,7 @@ class Card:
         Raises:
             ArtifactError: If it is none.
         """
-        data = artifacts.parse(text, kind="card", version=FORMAT_VERSION, source=source)
+        data = files.parse(text, kind="card", version=FORMAT_VERSION, source=source)
         for field in sorted(set(_FIELDS) ^ set(data)):
             state = "is not a known field" if field in data else "is missing"
             raise ArtifactError(f"{source}: {shown(field)} {state}; expected {', '.join(_FIELDS)}")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.deploy.network_timing import Timing, time_network
 from hardcorenas.errors import ArtifactError, ForeignTableError, InvalidArgumentError
 from hardcorenas.resources.targets import make_target
@@ -92,19 +92,17 @@ class Certificate:
     def to_json(self) -> str:
         """Return a JSON document."""
         content = {"verdict": self.verdict, **dataclasses.asdict(self)}
-        return artifacts.dump(content, kind="certificate", version=FORMAT_VERSION)
+        return files.dump(content, kind="certificate", version=FORMAT_VERSION)
 
     def save(self, path: str | Path) -> None:
         """Write the JSON document to a file, whole or not at all."""
-        artifacts.write_text(path, self.to_json())
+        files.write_text(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
         """Read what `save` wrote."""
-        text = artifacts.read_text(path)
-        content = artifacts.parse(
-            text, kind="certificate", version=FORMAT_VERSION, source=str(path)
-        )
+        text = files.read_text(path)
+        content = files.parse(text, kind="certificate", version=FORMAT_VERSION, source=str(path))
         content.pop("verdict", None)
         try:
             entries = tuple(
@@ -200,7 +198,7 @@ def _subject(network: Architecture | str | Path, budgets: Sequence[Budget]) -> _
         provenance.resolution,
     )
     model = read_onnx(network, shape)
-    digest = artifacts.digest(network)
+    digest = files.digest(network)
     architecture = stored_architecture(model, source=str(network))
     return _Subject(architecture, model, {"file": Path(network).name, "sha256": digest})
 

@@ -153,16 +153,16 @@ def _checked_batch_size(batch_size: int) -> int:
 
 
 def _example_images(card: Card, batch_size: int) -> Tensor:
-    """Return the same images every time, whole batches of them: noise, and smooth pictures."""
+    """Return the same images every time, whole batches of them: noise, and smooth images."""
     space = card.architecture.space
     count = batch_size * math.ceil(_LEAST_IMAGES / batch_size)
     size = (space.resolution, space.resolution)
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(count // 2, space.input_channels, *size, generator=generator)
     colours = torch.rand(count - count // 2, space.input_channels, 4, 4, generator=generator)
-    pictures = functional.interpolate(colours, size, mode="bilinear")
+    images = functional.interpolate(colours, size, mode="bilinear")
     mean, std = (torch.tensor(values).view(-1, 1, 1) for values in (card.mean, card.std))
-    return torch.cat([noise, (pictures - mean) / std])
+    return torch.cat([noise, (images - mean) / std])
 
 
 def _checked_difference(name: Format, found: Tensor, expected: Tensor) -> float:

@@ -100,7 +100,7 @@ def time_network(
         progress: Called after every round.
     """
     from hardcorenas.resources.plan import Plan
-    from hardcorenas.resources.workshop import torch_threads_kept
+    from hardcorenas.resources.targets.preparing import torch_threads_kept
 
     assert table.calibration is not None
     yardstick_ns = table.calibration.yardstick if at_table_pace else None
@@ -146,7 +146,7 @@ def _runs(network: Architecture | onnx.ModelProto, target: Target, plan: Plan) -
     """Return calls of the network and of the table's yardstick on the target."""
     from hardcorenas.networks.build import build
     from hardcorenas.resources.targets.onnx_targets import OnnxTarget
-    from hardcorenas.resources.workshop import example, yardstick
+    from hardcorenas.resources.targets.preparing import example, yardstick
 
     images = example(plan)
     comparison = target.compile(build(plan.space, yardstick(plan)), images)
@@ -168,7 +168,7 @@ def _runs(network: Architecture | onnx.ModelProto, target: Target, plan: Plan) -
 def _others(target: Target, plan: Plan, yardstick_ns: int) -> Run:
     """Return a call that runs other networks of the space: one, or several where they are fast."""
     from hardcorenas.networks.build import build
-    from hardcorenas.resources.workshop import example
+    from hardcorenas.resources.targets.preparing import example
 
     images = example(plan)
     count = min(_MOST_OTHERS, math.ceil(_OTHERS_NS / (2 * yardstick_ns)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.deploy.card import CARD_KEY, Card
 from hardcorenas.errors import ArtifactError
 from hardcorenas.space import Architecture
@@ -82,7 +82,7 @@ def stored_card(model: onnx.ModelProto, source: str) -> Card | None:
 
 def write_onnx(path: str | Path, model: onnx.ModelProto) -> None:
     """Write a model to a file, whole or not at all."""
-    artifacts.write_bytes(path, model.SerializeToString())
+    files.write_bytes(path, model.SerializeToString())
 
 
 def _store_(model: onnx.ModelProto, key: str, value: str) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.deploy.card import CARD_KEY, Card
 from hardcorenas.errors import ArtifactError, shown
 
@@ -36,7 +36,7 @@ def save_network(path: str | Path, network: nn.Module, card: Card) -> None:
         ArtifactError: If the weights are not those of the card's architecture or not all finite,
             or the file cannot be written.
     """
-    artifacts.write_bytes(path, network_to_bytes(network, card, source=str(path)))
+    files.write_bytes(path, network_to_bytes(network, card, source=str(path)))
 
 
 def load(path: str | Path) -> Network:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Network(nn.Module):
-    """A stem, stages of inverted-residual blocks and a head; takes pictures of any size."""
+    """A stem, stages of inverted-residual blocks and a head; takes images of any size."""
 
     def __init__(self, stem: nn.Module, stages: nn.Module, head: nn.Module) -> None:
         super().__init__()
@@ -69,8 +69,8 @@ def build_stem(space: SearchSpace) -> nn.Sequential:
 def channels_last(network: Network) -> Network:
     """Return a network whose weights lie as depth-wise convolutions like them.
 
-    On a processor that is up to twice as fast where pictures have one channel and so no layout of
-    their own; where they have three, the pictures decide.
+    On a processor that is up to twice as fast where images have one channel and so no layout of
+    their own; where they have three, the images decide.
     """
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 

@@ -1,7 +1,7 @@
-"""The shape of every part of a network: channels, kernel, stride and picture size.
+"""The shape of every part of a network: channels, kernel, stride and image size.
 
 One place decides how wide and how large things are; building, counting and measuring all ask here.
-Pure arithmetic, no torch. Sizes are sides of square pictures in pixels.
+Pure arithmetic, no torch. Sizes are sides of square images in pixels.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ConvShape:
 
     @property
     def out_size(self) -> int:
-        """Side of the output picture."""
+        """Side of the output image."""
         return _strided(self.in_size, self.stride)
 
 
@@ -48,7 +48,7 @@ class BlockShape:
         squeezed: Inner width of squeeze-and-excitation; 0 for none.
         activation: Non-linearity after expansion and depth-wise convolution.
         se_gate: Gate of squeeze-and-excitation.
-        in_size: Side of the input picture.
+        in_size: Side of the input image.
     """
 
     in_channels: int
@@ -64,7 +64,7 @@ class BlockShape:
 
     @property
     def out_size(self) -> int:
-        """Side of the output picture."""
+        """Side of the output image."""
         return _strided(self.in_size, self.stride)
 
     @property

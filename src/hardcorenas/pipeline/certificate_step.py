@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.deploy.certificate import Certificate, certify
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.pipeline.table_step import is_of_this_device
@@ -135,7 +135,7 @@ def _known(
     entries = [(entry.resource, entry.limit, entry.bound) for entry in certificate.entries]
     # A table that was measured again has other bounds.
     wanted = [(b.name, b.limit, b.table.cost(architecture)) for b in budgets]
-    same_file = (certificate.model or {}).get("sha256") == artifacts.digest(model)
+    same_file = (certificate.model or {}).get("sha256") == files.digest(model)
     same_network = certificate.architecture == str(architecture)
     if entries != wanted or not (same_file if _runs_onnx(budgets) else same_network):
         return None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.deploy.card import Card
 from hardcorenas.deploy.export import Exported, Format, export
+from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.space import Architecture
-from hardcorenas.train.finished import FinishedRun
-from hardcorenas.train.run_folder import RunFolder
+from hardcorenas.train.trained import TrainedSupernet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,14 +31,14 @@ def export_finetuned(
     """Write a fine-tuned network in several formats, each loaded again and compared.
 
     Args:
-        run: Folder of the one-shot model, for names of classes and the statistics of pictures.
+        run: Folder of the supernet, for names of classes and the statistics of images.
         architecture: The network.
         finetuned: Folder of its fine-tuning.
         folder: Where to write.
         formats: Which formats.
         batch_size: Images at once of the ONNX file.
     """
-    finished = FinishedRun.open(run)
+    finished = TrainedSupernet.open(run)
     for left in folder.glob(".export-*"):  # by an export that was killed
         shutil.rmtree(left, ignore_errors=True)
     network = finished.finetuned(architecture, finetuned)
@@ -54,20 +54,20 @@ def export_finetuned(
         if path not in [file.path for file in written]:
             path.unlink()
     content = {
-        "weights": artifacts.digest(RunFolder(finetuned).weights("network")),
+        "weights": files.digest(RunFolder(finetuned).weights("network")),
         "batch_size": batch_size,
         "files": [
             {
                 "format": file.format,
                 "file": file.path.name,
                 "largest_difference": file.largest_difference,
-                "sha256": artifacts.digest(file.path),
+                "sha256": files.digest(file.path),
             }
             for file in written
         ],
     }
-    text = artifacts.dump(content, kind="export", version=FORMAT_VERSION)
-    artifacts.write_text(folder / "export.json", text)
+    text = files.dump(content, kind="export", version=FORMAT_VERSION)
+    files.write_text(folder / "export.json", text)
     return written
 
 
@@ -79,16 +79,16 @@ def exported_before(
     weights = RunFolder(finetuned).weights("network")
     if not path.exists() or not weights.exists():
         return None
-    known = artifacts.parse(
-        artifacts.read_text(path), kind="export", version=FORMAT_VERSION, source=str(path)
+    known = files.parse(
+        files.read_text(path), kind="export", version=FORMAT_VERSION, source=str(path)
     )
-    files = known.get("files", [])
-    same = [file["format"] for file in files] == list(formats)
+    listed = known.get("files", [])
+    same = [file["format"] for file in listed] == list(formats)
     same = same and (known.get("weights"), known.get("batch_size")) == (
-        artifacts.digest(weights),
+        files.digest(weights),
         batch_size,
     )
-    if not same or any(artifacts.digest(folder / file["file"]) != file["sha256"] for file in files):
+    if not same or any(files.digest(folder / file["file"]) != file["sha256"] for file in listed):
         return None
     return tuple(
         Exported(
@@ -97,5 +97,5 @@ def exported_before(
             file["largest_difference"],
             (folder / file["file"]).stat().st_size,
         )
-        for file in files
+        for file in listed
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.deploy.certificate import worst
 from hardcorenas.versions import versions
 
@@ -91,5 +91,5 @@ def save_summary(config: Config, outcome: Outcome) -> None:
         "files": [file.path.name for file in outcome.exported],
         "versions": versions(),
     }
-    text = artifacts.dump(content, kind="summary", version=SUMMARY_VERSION)
-    artifacts.write_text(outcome.folder / "summary.json", text)
+    text = files.dump(content, kind="summary", version=SUMMARY_VERSION)
+    files.write_text(outcome.folder / "summary.json", text)

@@ -1,4 +1,4 @@
-"""The whole job: pictures and budgets in, a trained, exported, certified network out.
+"""The whole job: images and budgets in, a trained, exported, certified network out.
 
 Every step leaves an artifact in the run's folder and is skipped when the artifact is there and
 still fits, so a run that was interrupted goes on by being started again. The table comes before the
@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from hardcorenas.errors import ArtifactError, HardcorenasError, InfeasibleBudgetError
+from hardcorenas.jobs.lock import only_one
+from hardcorenas.jobs.processes import count_of_torchrun, suitable_count
+from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.timm_bridge import require_counterpart
 from hardcorenas.pipeline.certificate_step import certify_exported, tightened
-from hardcorenas.pipeline.effort import SearchSettings
 from hardcorenas.pipeline.exporting import export_finetuned, exported_before
-from hardcorenas.pipeline.locking import only_one
-from hardcorenas.pipeline.naming import network_name
-from hardcorenas.pipeline.network_folder import NetworkFolder
 from hardcorenas.pipeline.outcome import Compared, Outcome, save_summary
-from hardcorenas.pipeline.search_run import SearchJob, found_before, search_run
 from hardcorenas.pipeline.table_step import is_of_this_device, latency_table
 from hardcorenas.pipeline.watcher import Watcher
 from hardcorenas.resources.budget_texts import (
@@ -34,15 +32,17 @@ from hardcorenas.resources.budget_texts import (
 )
 from hardcorenas.resources.targets import make_target
 from hardcorenas.search.discrete import sample_fitting
+from hardcorenas.search.on_supernet.job import SearchJob, found_before, search_run
+from hardcorenas.search.on_supernet.naming import network_name
+from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.space import SearchSpace
 from hardcorenas.train.data.named import SETS
 from hardcorenas.train.finetune import FinetuneJob, finetune, finished, identity
 from hardcorenas.train.job import Job, claimed_data, job_data, require_own_folder
-from hardcorenas.train.one_shot import train_one_shot
-from hardcorenas.train.processes import count_of_torchrun, suitable_count
 from hardcorenas.train.recipe import recipe_for
-from hardcorenas.train.run_folder import RunFolder
+from hardcorenas.train.supernet_training import train_supernet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def require_own_processes() -> None:
 
 
 def require_feasible(configs: Sequence[Config], watcher: Watcher) -> None:
-    """Read the pictures and the table, and raise if no network keeps the budgets of a run.
+    """Read the images and the table, and raise if no network keeps the budgets of a run.
 
     Args:
         configs: Runs in one folder that differ in their budgets alone.
@@ -156,7 +156,7 @@ class _WholeJob:
         return problem
 
     def data(self) -> SearchSpace:
-        """Read and check the pictures; return the space with their number of classes."""
+        """Read and check the images; return the space with their number of classes."""
         folder = RunFolder(self.folder)
         try:
             data = claimed_data(folder, self.training, self.watcher.progress)
@@ -173,14 +173,14 @@ class _WholeJob:
         return space.replace(num_classes=len(data.classes))
 
     def supernet(self) -> None:
-        """Train the one-shot model."""
+        """Train the supernet."""
         if RunFolder(self.folder).weights("supernet").exists():
-            self.watcher.skip("one-shot model", f"{self.folder} is trained")
+            self.watcher.skip("supernet", f"{self.folder} is trained")
             return
         recipe = self.training.recipe
         epochs = f"{recipe.heaviest_epochs} + {recipe.paths_epochs} epochs"
-        self.watcher.begin("one-shot model", f"{epochs}, processes: {self.processes}")
-        train_one_shot(
+        self.watcher.begin("supernet", f"{epochs}, processes: {self.processes}")
+        train_supernet(
             self.training,
             processes=self.processes,
             report=self.watcher.training,
@@ -315,7 +315,7 @@ class _WholeJob:
 
 
 def training_job(config: Config) -> Job:
-    """Return the training of the one-shot model that a configuration means."""
+    """Return the training of the supernet that a configuration means."""
     space = SearchSpace.load(config.space)
     if config.resolution is not None:
         space = space.replace(resolution=config.resolution)

@@ -1,11 +1,11 @@
-"""One run for each of several budgets, on one table and one one-shot model."""
+"""One run for each of several budgets, on one table and one supernet."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.errors import InvalidBudgetError
 from hardcorenas.pipeline.run import require_feasible, require_own_processes, run
 from hardcorenas.pipeline.watcher import Watcher
@@ -54,6 +54,6 @@ def sweep(config: Config, budgets: Sequence[str], watcher: Watcher | None = None
         }
         for text, outcome in zip(budgets, outcomes, strict=True)
     ]
-    text = artifacts.dump({"rows": rows}, kind="sweep", version=FORMAT_VERSION)
-    artifacts.write_text(config.run_folder / "sweep.json", text)
+    text = files.dump({"rows": rows}, kind="sweep", version=FORMAT_VERSION)
+    files.write_text(config.run_folder / "sweep.json", text)
     return outcomes

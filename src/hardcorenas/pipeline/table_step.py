@@ -25,7 +25,7 @@ def latency_table(
 
     Args:
         config: What device, and which budgets.
-        space: With the number of classes of the pictures.
+        space: With the number of classes of the images.
         folder: Of the run; a table measured for it is kept there.
         watcher: Told what is done.
     """

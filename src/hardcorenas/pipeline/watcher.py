@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hardcorenas.pipeline.searching import SearchMoment
+    from hardcorenas.search.on_supernet.searching import SearchMoment
     from hardcorenas.search.problem import Problem
     from hardcorenas.train.finetune import FinetuneJob
     from hardcorenas.train.log import Moment
@@ -30,7 +30,7 @@ class Watcher:
         """The budgets are known, and that a network keeps them."""
 
     def training(self, moment: Moment) -> None:
-        """Where the training of the one-shot model is."""
+        """Where the training of the supernet is."""
 
     def searching(self, moment: SearchMoment) -> None:
         """Where the search is."""

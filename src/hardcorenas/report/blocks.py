@@ -36,7 +36,7 @@ class Group:
 
     Attributes:
         name: Of the stage.
-        note: Its width and picture size.
+        note: Its width and image size.
         parts: What it is made of.
     """
 
@@ -45,7 +45,7 @@ class Group:
     parts: tuple[Part, ...]
 
 
-def picture(architecture: Architecture, limit: Limit | None) -> list[Group]:
+def image(architecture: Architecture, limit: Limit | None) -> list[Group]:
     """Return a network stage by stage.
 
     Args:

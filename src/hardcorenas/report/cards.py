@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hardcorenas.resources.units import UNITS
 
 if TYPE_CHECKING:
-    from hardcorenas.artifacts import Json
+    from hardcorenas.files import Json
     from hardcorenas.report.run_files import NetworkFiles, RunFiles
 
 _PROMISED = "by its table; nothing has been measured"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hardcorenas.artifacts import Json
+    from hardcorenas.files import Json
     from hardcorenas.report.run_files import NetworkFiles, RunFiles
     from hardcorenas.resources import ResourceTable
 
@@ -20,7 +20,7 @@ def configuration(run: RunFiles) -> list[tuple[str, Facts]]:
     tables: list[tuple[str, Facts]] = []
     if run.description is not None:
         described = {k: v for k, v in run.description.items() if k not in ("space", "split")}
-        tables.append(("one-shot model", list(_flat(described))))
+        tables.append(("supernet", list(_flat(described))))
         tables.append(("space", list(_flat(run.description.get("space", {})))))
     tables += [(name, _table(table)) for name, table in named_tables(run)]
     for network in run.networks:
@@ -36,7 +36,7 @@ def times(run: RunFiles) -> list[tuple[str, float]]:
         if table.provenance.seconds is not None
     ]
     if run.training:
-        found.append(("one-shot model", run.training[-1]["seconds"]))
+        found.append(("supernet", run.training[-1]["seconds"]))
     several = len(run.networks) > 1
     for number, network in enumerate(run.networks, start=1):
         suffix = f" {number}" if several else ""

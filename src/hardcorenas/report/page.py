@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.report import blocks, facts
 from hardcorenas.report.cards import Card, cards
@@ -43,7 +43,7 @@ def write_report(folders: Sequence[str | Path], path: str | Path) -> None:
         folders: Folders of runs, or of single networks of runs; shown side by side.
         path: The HTML file.
     """
-    artifacts.write_text(path, render(read_runs(folders)))
+    files.write_text(path, render(read_runs(folders)))
 
 
 def render(runs: Sequence[RunFiles]) -> str:
@@ -117,7 +117,7 @@ class _NetworkView:
     title: str
     run: str
     architecture: str
-    picture: list[blocks.Group]
+    image: list[blocks.Group]
     costs: list[str]
     search: str | None
     search_words: str
@@ -138,9 +138,9 @@ class _NetworkView:
             title=network.title,
             run=run.name,
             architecture="" if architecture is None else str(architecture),
-            picture=[]
+            image=[]
             if architecture is None
-            else blocks.picture(architecture, next(iter(priced), None)),
+            else blocks.image(architecture, next(iter(priced), None)),
             costs=[place for plot in drawn if (place := figures.add("costs", plot))],
             search=figures.add("search", search_steps(network)),
             search_words=_search_words(network),
@@ -271,4 +271,4 @@ def _search_words(network: NetworkFiles) -> str:
 
 def _file(name: str) -> Markup:
     """Return a file of this package that goes into the page as it is."""
-    return Markup(files("hardcorenas.report").joinpath(name).read_text(encoding="utf-8"))
+    return Markup(resources.files("hardcorenas.report").joinpath(name).read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.errors import ArtifactError, HardcorenasError
 from hardcorenas.report import checking
 from hardcorenas.report.run_files import TIGHTENED, Limit, NetworkFiles, RunFiles, Trained, trained
@@ -23,7 +23,7 @@ from hardcorenas.space import Architecture, SearchSpace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hardcorenas.artifacts import Json
+    from hardcorenas.files import Json
 
 # The kinds of files that this page understands, all in their first version.
 _SHAPES = {
@@ -258,9 +258,7 @@ def _rival_seconds(folder: Path) -> float:
 def _document(path: Path, kind: str) -> Json | None:
     if not path.exists():
         return None
-    document = artifacts.parse(
-        artifacts.read_text(path), kind=kind, version=_VERSION, source=str(path)
-    )
+    document = files.parse(files.read_text(path), kind=kind, version=_VERSION, source=str(path))
     checking.check(document, _SHAPES[kind], str(path))
     return document
 
@@ -269,7 +267,7 @@ def _lines(path: Path, shape: checking.Shape) -> tuple[Json, ...]:
     """Return a file of JSON lines; the last may be half written by a run that goes on."""
     if not path.exists():
         return ()
-    lines = artifacts.read_text(path).splitlines()
+    lines = files.read_text(path).splitlines()
     found = []
     for number, line in enumerate(lines, start=1):
         try:

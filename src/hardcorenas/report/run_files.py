@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hardcorenas.artifacts import Json
+    from hardcorenas.files import Json
     from hardcorenas.resources import ResourceTable
     from hardcorenas.resources.units import Unit
     from hardcorenas.space import Architecture
@@ -60,8 +60,8 @@ class Trained:
         name: What it is: ``"found"``, ``"lightest"``, ``"random 2"``.
         architecture: In its compact form.
         costs: By budget, in the smallest unit.
-        accuracy: Share of pictures that it gets right.
-        on: Which pictures: ``"test"`` or ``"held-out"``.
+        accuracy: Share of images that it gets right.
+        on: Which images: ``"test"`` or ``"held-out"``.
     """
 
     name: str
@@ -169,7 +169,7 @@ class RunFiles:
         folder: Where it is.
         description: Space, data, recipe, seed.
         table: The latency table that was measured for it.
-        training: The training of the one-shot model, moment by moment.
+        training: The training of the supernet, moment by moment.
         networks: What was searched for on it, by budget.
     """
 
@@ -203,7 +203,7 @@ def setting(table: ResourceTable) -> str:
 
 
 def trained(name: str, architecture: str, costs: dict[str, int], result: Json) -> Trained:
-    """Return a trained network from what its file says; test pictures count before others."""
+    """Return a trained network from what its file says; test images count before others."""
     test = result.get("test")
     accuracy = result["heldout"] if test is None else test
     on = "held-out" if test is None else "test"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from hardcorenas.artifacts import is_file
 from hardcorenas.errors import InvalidBudgetError, shown
+from hardcorenas.files import is_file
 from hardcorenas.networks.counting import Resource
 from hardcorenas.resources.budget import Budget
 from hardcorenas.resources.count import count

@@ -158,7 +158,7 @@ def _record(
     before: Sequence[Round],
     progress: Progress,
 ) -> list[Round]:
-    from hardcorenas.resources.workshop import runs_on, torch_threads_kept  # imports torch
+    from hardcorenas.resources.targets.preparing import runs_on, torch_threads_kept  # imports torch
 
     with torch_threads_kept():
         runs = []

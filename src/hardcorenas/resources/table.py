@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, final
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.errors import (
     ArtifactError,
     ForeignTableError,
@@ -209,7 +209,7 @@ class ResourceTable(ABC):
             "calibration": self.calibration and self.calibration.to_dict(),
             "space": self.space.to_dict(),
         }
-        return artifacts.dump(content, kind="table", version=FORMAT_VERSION)
+        return files.dump(content, kind="table", version=FORMAT_VERSION)
 
     @staticmethod
     def from_json(text: str, *, source: str = "table") -> ResourceTable:
@@ -219,7 +219,7 @@ class ResourceTable(ABC):
             text: The JSON document.
             source: What to call it in errors, usually its file name.
         """
-        data = artifacts.parse(text, kind="table", version=FORMAT_VERSION, source=source)
+        data = files.parse(text, kind="table", version=FORMAT_VERSION, source=source)
         kinds = {"sum": AdditiveTable, "peak": PeakTable}
         kind = data.pop("kind", None)
         if not isinstance(kind, str) or kind not in kinds:
@@ -231,12 +231,12 @@ class ResourceTable(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write the JSON document to a file, whole or not at all."""
-        artifacts.write_text(path, self.to_json())
+        files.write_text(path, self.to_json())
 
     @staticmethod
     def load(path: str | Path) -> ResourceTable:
         """Read the JSON document from a file."""
-        return ResourceTable.from_json(artifacts.read_text(path), source=str(path))
+        return ResourceTable.from_json(files.read_text(path), source=str(path))
 
     def _stage_ends(self, extreme: Any, combine: Any) -> Iterator[list[int]]:
         """Yield, for each stage, what its depths cost with the cheapest or dearest blocks."""

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.errors import (
     ArtifactError,
     InvalidArchitectureError,
@@ -139,7 +139,7 @@ class Architecture:
         """Return a JSON document with the architecture and its whole space."""
         stages = [[dataclasses.asdict(choice) for choice in blocks] for blocks in self.stages]
         content = {"stages": stages, "space": self.space.to_dict()}
-        return artifacts.dump(content, kind="architecture", version=FORMAT_VERSION)
+        return files.dump(content, kind="architecture", version=FORMAT_VERSION)
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "architecture") -> Architecture:
@@ -149,7 +149,7 @@ class Architecture:
             text: The JSON document.
             source: What to call it in errors, usually its file name.
         """
-        data = artifacts.parse(text, kind="architecture", version=FORMAT_VERSION, source=source)
+        data = files.parse(text, kind="architecture", version=FORMAT_VERSION, source=source)
         for field in sorted({"stages", "space"} ^ set(data)):
             state = "is not a known field" if field in data else "is missing"
             raise ArtifactError(f"{source}: {shown(field)} {state}; expected stages and space")
@@ -171,12 +171,12 @@ class Architecture:
 
     def save(self, path: str | Path) -> None:
         """Write the JSON document to a file, whole or not at all."""
-        artifacts.write_text(path, self.to_json())
+        files.write_text(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | Path) -> Architecture:
         """Read the JSON document from a file."""
-        return cls.from_json(artifacts.read_text(path), source=str(path))
+        return cls.from_json(files.read_text(path), source=str(path))
 
     def to_timm(self) -> list[list[str]]:
         """Return timm's architecture definition: a list of block strings per stage."""

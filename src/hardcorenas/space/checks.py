@@ -50,7 +50,7 @@ def stride(field: str, value: object) -> int:
 
 
 def kernel_size(field: str, value: object) -> int:
-    """Require an odd kernel size: only odd ones keep the picture centred."""
+    """Require an odd kernel size: only odd ones keep the image centred."""
     number = integer(field, value, maximum=LARGEST_KERNEL)
     if number % 2 == 0:
         raise InvalidSpaceError(field, f"expected an odd kernel size such as 3 or 5, got {number}")

@@ -18,8 +18,8 @@ from functools import cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from hardcorenas.artifacts import is_file, read_text
 from hardcorenas.errors import InvalidArgumentError, InvalidSpaceError, shown
+from hardcorenas.files import is_file, read_text
 from hardcorenas.space import checks
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class SearchSpace:
         Args:
             rng: Source of randomness; the same seed gives the same architectures.
             uniform_over: ``"depths"`` makes each depth of a stage and then each choice of a block
-                equally likely, as the one-shot model is trained. ``"architectures"`` makes each
+                equally likely, as the supernet is trained. ``"architectures"`` makes each
                 architecture equally likely, so that deep ones, being more, come more often.
         """
         from hardcorenas.space.architecture import Architecture

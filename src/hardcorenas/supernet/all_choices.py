@@ -1,6 +1,6 @@
 """The gradient for every choice of every block and every depth of every stage, in one pass.
 
-    loss(α, β) = mean over images of L(one-shot model along a path drawn from α, β)
+    loss(α, β) = mean over images of L(supernet along a path drawn from α, β)
 
 Each image takes one hard sample of a path; the sample is treated as if it were the probabilities
 themselves (straight through). With g the loss's gradient at a block's output, O_c(x) what choice c
@@ -81,7 +81,7 @@ def all_choices_gradient(
     Weights and statistics stay as they are; the model must be in evaluation mode.
 
     Args:
-        supernet: The one-shot model.
+        supernet: The supernet.
         images: N×C×H×W.
         labels: What the loss takes beside the logits.
         paths: The sampled path of each image.

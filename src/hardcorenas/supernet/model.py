@@ -1,4 +1,4 @@
-"""The one-shot model: every network of a space in one module, each image on its own path."""
+"""The supernet: every network of a space in one module, each image on its own path."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Supernet(nn.Module):
     def extract(self, architecture: Architecture) -> Network:
         """Return the plain network of an architecture, with a copy of its weights.
 
-        Its batch norms hold the running statistics of the one-shot model, shared with other
+        Its batch norms hold the running statistics of the supernet, shared with other
         networks; before it is judged, it should get its own (`train.evaluate.ready_network`).
         """
         architecture = self._own(architecture)
@@ -134,6 +134,6 @@ class Supernet(nn.Module):
         if architecture.space.stages != self.space.stages:
             raise InvalidArchitectureError(
                 f"the architecture belongs to space {architecture.space.name!r}, whose stages "
-                f"differ from those of the one-shot model's space {self.space.name!r}"
+                f"differ from those of the supernet's space {self.space.name!r}"
             )
         return architecture

@@ -1,4 +1,4 @@
-"""Which way each image of a batch takes through the one-shot model."""
+"""Which way each image of a batch takes through the supernet."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How good a network is, on pictures that its weights have not seen.
+"""How good a network is, on images that its weights have not seen.
 
-The batch norms of a network inside a one-shot model are shared with other networks. Before a
+The batch norms of a network inside a supernet are shared with other networks. Before a
 network is judged by itself it gets statistics of its own: `recalibrate_`.
 """
 
@@ -22,18 +22,18 @@ from hardcorenas.train.data import evaluation_batches
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from hardcorenas.jobs.processes import Processes
     from hardcorenas.networks.build import Network
     from hardcorenas.space import SearchSpace
     from hardcorenas.supernet.model import Supernet
-    from hardcorenas.train.data import ImageData, Pictures
-    from hardcorenas.train.processes import Processes
+    from hardcorenas.train.data import ImageData, Images
 
 CALIBRATION_IMAGES = 1024
 _LARGEST_BATCH = 128
 
 
 def representatives(space: SearchSpace) -> dict[str, Architecture]:
-    """Return three networks to follow a one-shot model by: lightest, middle, heaviest."""
+    """Return three networks to follow a supernet by: lightest, middle, heaviest."""
     middle = [[len(s.choices) // 2] * s.depths[len(s.depths) // 2] for s in space.stages]
     return {
         "lightest": space.lightest,
@@ -61,7 +61,7 @@ def recalibrate_(network: nn.Module, batches: Iterable[Tensor], processes: Proce
 def refresh_statistics_(
     supernet: Supernet, data: ImageData, processes: Processes, seed: int
 ) -> None:
-    """Give a one-shot model the statistics of its weights as they are now, over random paths.
+    """Give a supernet the statistics of its weights as they are now, over random paths.
 
     Averaged weights come with the running statistics of the weights they are averages of.
     """
@@ -89,7 +89,7 @@ def ready_network(
 
 
 def training_images(data: ImageData, processes: Processes, limit: int) -> Iterator[Tensor]:
-    """Give so many training pictures, unchanged, shared by all processes."""
+    """Give so many training images, unchanged, shared by all processes."""
     return (images for images, _ in _batches(data, data.train, processes, limit))
 
 
@@ -100,12 +100,12 @@ def score(
     processes: Processes,
     limit: int | None = None,
 ) -> float:
-    """Return the share of held-out pictures that a network of a one-shot model gets right.
+    """Return the share of held-out images that a network of a supernet gets right.
 
     Args:
-        supernet: The one-shot model.
+        supernet: The supernet.
         architecture: Which network of it.
-        data: Pictures to recalibrate with, and held-out ones to judge by.
+        data: Images to recalibrate with, and held-out ones to judge by.
         processes: Who shares the work.
         limit: Judge by so many of them.
     """
@@ -120,10 +120,10 @@ def heldout_loss(
     processes: Processes,
     limit: int | None = None,
 ) -> float:
-    """Return the mean loss of a network of a one-shot model on held-out pictures.
+    """Return the mean loss of a network of a supernet on held-out images.
 
     Networks that a search compares are close to each other; the loss tells them apart with fewer
-    pictures than the share of right answers does. Arguments are those of `score`.
+    images than the share of right answers does. Arguments are those of `score`.
     """
     network = ready_network(supernet, architecture, data, processes)
     total, seen = _total_loss(network, _batches(data, data.heldout, processes, limit))
@@ -134,10 +134,10 @@ def heldout_loss(
 def loss_on_batches(
     supernet: Supernet, architecture: Architecture, batches: Iterable[tuple[Tensor, Tensor]]
 ) -> float:
-    """Return the mean loss of a network of a one-shot model, with the statistics of these images.
+    """Return the mean loss of a network of a supernet, with the statistics of these images.
 
     Args:
-        supernet: The one-shot model.
+        supernet: The supernet.
         architecture: Which network of it.
         batches: Images and labels; gone through several times.
     """
@@ -163,13 +163,13 @@ def _total_loss(network: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) ->
 def accuracy(
     network: nn.Module,
     data: ImageData,
-    pictures: Pictures,
+    part: Images,
     processes: Processes,
     limit: int | None = None,
 ) -> float:
-    """Return the share of pictures that a network in evaluation mode gets right."""
+    """Return the share of images that a network in evaluation mode gets right."""
     right = seen = 0
-    for images, labels in _batches(data, pictures, processes, limit):
+    for images, labels in _batches(data, part, processes, limit):
         right += int((network(images).argmax(1) == labels).sum())
         seen += len(labels)
     right_of_all, seen_by_all = processes.sum(right, seen)
@@ -177,13 +177,13 @@ def accuracy(
 
 
 def _batches(
-    data: ImageData, pictures: Pictures, processes: Processes, limit: int | None
+    data: ImageData, part: Images, processes: Processes, limit: int | None
 ) -> Iterator[tuple[Tensor, Tensor]]:
     # Batches of nearly one size: statistics are means over batches, whatever their sizes.
-    share = -(-min(len(pictures), limit or len(pictures)) // processes.count)
+    share = -(-min(len(part), limit or len(part)) // processes.count)
     batch_size = -(-share // -(-share // _LARGEST_BATCH))
     for images, labels in evaluation_batches(
-        pictures,
+        part,
         mean=data.mean,
         std=data.std,
         resolution=data.resolution,

@@ -1,4 +1,4 @@
-"""From a network of a one-shot model to a trained network of its own.
+"""From a network of a supernet to a trained network of its own.
 
 The network starts from its share of w* and follows two teachers: the labels, and the heaviest
 network with w̄*. For comparison it can start from scratch and be trained in just the same way.
@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidArgumentError, shown
-from hardcorenas.networks.build import Network, build, channels_last
-from hardcorenas.space import Architecture
-from hardcorenas.train.data import num_batches
-from hardcorenas.train.evaluate import CALIBRATION_IMAGES, accuracy, recalibrate_, training_images
-from hardcorenas.train.finished import FinishedRun
-from hardcorenas.train.interruption import StopSignals
-from hardcorenas.train.log import Moment, TrainingLog
-from hardcorenas.train.loop import STEPS_PER_MOMENT, Callbacks, Phase, train
-from hardcorenas.train.processes import (
+from hardcorenas.jobs.processes import (
     Processes,
     count_of_torchrun,
     require_processes,
     run_together,
 )
-from hardcorenas.train.run_folder import RunFolder
+from hardcorenas.jobs.run_folder import RunFolder
+from hardcorenas.jobs.signals import StopSignals
+from hardcorenas.networks.build import Network, build, channels_last
+from hardcorenas.space import Architecture
+from hardcorenas.train.data import num_batches
+from hardcorenas.train.evaluate import CALIBRATION_IMAGES, accuracy, recalibrate_, training_images
+from hardcorenas.train.log import Moment, TrainingLog
+from hardcorenas.train.loop import STEPS_PER_MOMENT, Callbacks, Phase, train
 from hardcorenas.train.tasks import Supervised
+from hardcorenas.train.trained import TrainedSupernet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from hardcorenas.artifacts import Json
+    from hardcorenas.files import Json
     from hardcorenas.train.data import ImageData
 
 Start = Literal["supernet", "scratch"]
@@ -49,7 +49,7 @@ Start = Literal["supernet", "scratch"]
 FINETUNE = "finetune"
 RESULT_VERSION = 1
 EVALUATIONS = 4  # while training
-_PHASE_NUMBER = 2  # after those of the one-shot model: other orders, other random numbers
+_PHASE_NUMBER = 2  # after those of the supernet: other orders, other random numbers
 _EVALUATION_IMAGES = 1000
 _LARGEST_SMALL = 64  # pixels
 _SMALL_EPOCHS, _PAPER_EPOCHS = 10, 50
@@ -60,18 +60,18 @@ _SMALL_RATE, _PAPER_RATE = 0.1, 0.03
 class FinetuneJob:
     """All that decides the outcome of a fine-tuning.
 
-    Batches, augmentation and the like are those of the one-shot model's recipe.
+    Batches, augmentation and the like are those of the supernet's recipe.
 
     Attributes:
-        run: Folder of the one-shot model.
+        run: Folder of the supernet.
         architecture: Which of its networks.
         folder: Where this fine-tuning is kept.
-        epochs: How many times all training pictures are seen; None for 10 up to 64 pixels, else 50.
+        epochs: How many times all training images are seen; None for 10 up to 64 pixels, else 50.
         learning_rate: At its peak; None for a rate that suits the recipe.
         distillation: Share of the loss that follows the heaviest network; 0 for labels alone.
         start: ``"supernet"``: from w*. ``"scratch"``: from random weights.
         seed: Decides everything that is random.
-        source: Where the pictures are, if not where they were.
+        source: Where the images are, if not where they were.
         seconds_between_saves: How much work a sudden end may cost.
     """
 
@@ -114,8 +114,8 @@ class Finetuned:
 
     Attributes:
         architecture: The network.
-        heldout: Share of held-out pictures that it gets right; the search has seen them.
-        test: The same of test pictures, which nothing has seen; None where there are none.
+        heldout: Share of held-out images that it gets right; the search has seen them.
+        test: The same of test images, which nothing has seen; None where there are none.
         seconds: What the training took.
     """
 
@@ -126,24 +126,24 @@ class Finetuned:
 
     @property
     def accuracy(self) -> float:
-        """The most honest number there is: on test pictures, or else on held-out ones."""
+        """The most honest number there is: on test images, or else on held-out ones."""
         return self.heldout if self.test is None else self.test
 
 
 def finetune(
     jobs: Sequence[FinetuneJob], *, processes: int = 1, report: Report | None = None
 ) -> list[Finetuned]:
-    """Train networks of one one-shot model, one after the other; go on with what was interrupted.
+    """Train networks of one supernet, one after the other; go on with what was interrupted.
 
     Args:
-        jobs: What to do, all with the same one-shot model; what is done already is not done again.
+        jobs: What to do, all with the same supernet; what is done already is not done again.
         processes: How many processes share the work; under ``torchrun`` its own number counts. With
             more than one, call this under ``if __name__ == "__main__":``.
         report: Told where training is, every few steps.
     """
     if not jobs:
         return []
-    batch_size = FinishedRun.open(jobs[0].run).recipe.batch_size
+    batch_size = TrainedSupernet.open(jobs[0].run).recipe.batch_size
     require_processes(count_of_torchrun() or processes, batch_size)
     done = [finished(job) for job in jobs]
     if any(outcome is None for outcome in done):
@@ -160,8 +160,8 @@ def finished(job: FinetuneJob) -> Finetuned | None:
     there = path.exists() and folder.weights("network").exists()
     if not there or not folder.is_of(identity(job)):
         return None
-    found = artifacts.parse(
-        artifacts.read_text(path), kind="finetuned", version=RESULT_VERSION, source=str(path)
+    found = files.parse(
+        files.read_text(path), kind="finetuned", version=RESULT_VERSION, source=str(path)
     )
     try:
         return Finetuned(job.architecture, found["heldout"], found["test"], found["seconds"])
@@ -171,12 +171,12 @@ def finished(job: FinetuneJob) -> Finetuned | None:
 
 def load_finetuned(job: FinetuneJob) -> Network:
     """Return the network of a job that is done, in evaluation mode."""
-    return FinishedRun.open(job.run).finetuned(job.architecture, job.folder)
+    return TrainedSupernet.open(job.run).finetuned(job.architecture, job.folder)
 
 
 def identity(job: FinetuneJob) -> Json:
     """Return what a fine-tuning is of: only the same is gone on with in its folder."""
-    run = FinishedRun.open(job.run)
+    run = TrainedSupernet.open(job.run)
     if job.distillation and not run.recipe.heaviest_epochs:
         raise InvalidArgumentError(
             f"distillation: expected 0, for {job.run} has no trained heaviest network to follow, "
@@ -195,7 +195,7 @@ def identity(job: FinetuneJob) -> Json:
     }
 
 
-def _length(job: FinetuneJob, run: FinishedRun) -> tuple[int, float]:
+def _length(job: FinetuneJob, run: TrainedSupernet) -> tuple[int, float]:
     small = run.space.resolution <= _LARGEST_SMALL
     epochs = job.epochs or (_SMALL_EPOCHS if small else _PAPER_EPOCHS)
     return epochs, job.learning_rate or (_SMALL_RATE if small else _PAPER_RATE)
@@ -208,7 +208,7 @@ def _result(folder: RunFolder) -> Path:
 def _finetune_all(
     processes: Processes, jobs: list[FinetuneJob], report: Report | None = None
 ) -> None:
-    run = FinishedRun.open(jobs[0].run)
+    run = TrainedSupernet.open(jobs[0].run)
     data = run.data(jobs[0].source)
     with StopSignals() as signals:
         for job in jobs:
@@ -223,7 +223,7 @@ class _One:
     def __init__(
         self,
         job: FinetuneJob,
-        run: FinishedRun,
+        run: TrainedSupernet,
         data: ImageData,
         processes: Processes,
         report: Report | None,
@@ -323,8 +323,8 @@ class _One:
             return
         self.folder.save_weights("network", network.state_dict())
         content = {"heldout": heldout, "test": test, "seconds": time.monotonic() - self.started}
-        text = artifacts.dump(content, kind="finetuned", version=RESULT_VERSION)
-        artifacts.write_text(_result(self.folder), text)
+        text = files.dump(content, kind="finetuned", version=RESULT_VERSION)
+        files.write_text(_result(self.folder), text)
         self.folder.checkpoint.unlink(missing_ok=True)  # nothing is left to go on with
 
     def _save(self, loop: Json) -> None:

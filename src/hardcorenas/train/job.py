@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardcorenas.errors import DataError, InvalidArgumentError
+from hardcorenas.jobs.processes import require_processes
+from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.train.data import load_data, num_batches
 from hardcorenas.train.data.loading import DEFAULT_HELDOUT_SHARE
-from hardcorenas.train.processes import require_processes
-from hardcorenas.train.run_folder import RunFolder
 
 if TYPE_CHECKING:
-    from hardcorenas.artifacts import Json
+    from hardcorenas.files import Json
     from hardcorenas.space import SearchSpace
     from hardcorenas.train.data import ImageData
     from hardcorenas.train.data.decoding import Progress
@@ -31,7 +31,7 @@ class Job:
         recipe: How to train.
         folder: Where the run is kept.
         seed: Decides everything that is random.
-        heldout_share: Part of the pictures that is kept from the weights for the search.
+        heldout_share: Part of the images that is kept from the weights for the search.
         resume: Whether to go on with the run in the folder.
         seconds_between_saves: How much work a sudden end may cost.
     """
@@ -61,15 +61,15 @@ class Job:
 
 
 def claimed_data(folder: RunFolder, job: Job, progress: Progress | None) -> ImageData:
-    """Return the pictures of a job whose folder is this process's from now on."""
-    require_own_folder(job)  # before pictures are stored in it
+    """Return the images of a job whose folder is this process's from now on."""
+    require_own_folder(job)  # before images are stored in it
     data = job_data(job, progress)
     folder.claim(_identity(job, data))
     return data
 
 
 def require_own_folder(job: Job) -> None:
-    """Refuse a folder of something else, or one among the pictures, before anything is written."""
+    """Refuse a folder of something else, or one among the images, before anything is written."""
     RunFolder(job.folder).check(_known(job), resume=job.resume)
     if job.folder.resolve().is_relative_to(Path(job.data).resolve()):
         raise InvalidArgumentError(
@@ -79,7 +79,7 @@ def require_own_folder(job: Job) -> None:
 
 
 def job_data(job: Job, progress: Progress | None) -> ImageData:
-    """Return the pictures of a job, enough for a batch."""
+    """Return the images of a job, enough for a batch."""
     data = load_data(
         job.data,
         resolution=job.space.resolution,
@@ -91,7 +91,7 @@ def job_data(job: Job, progress: Progress | None) -> ImageData:
     )
     if num_batches(len(data.train), job.recipe.batch_size) == 0:
         raise DataError(
-            f"{job.data}: {len(data.train)} pictures to train on are fewer than one batch of "
+            f"{job.data}: {len(data.train)} images to train on are fewer than one batch of "
             f"{job.recipe.batch_size}; give a smaller --batch-size"
         )
     return data

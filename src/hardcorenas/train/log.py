@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.errors import ArtifactError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Moment:
         loss: Mean over the last steps; None where networks were judged instead.
         learning_rate: Of the last step.
         images_per_second: Over all processes.
-        accuracies: Of networks on held-out pictures, by name; empty when none were judged now.
+        accuracies: Of networks on held-out images, by name; empty when none were judged now.
     """
 
     phase: str
@@ -62,7 +62,7 @@ class TrainingLog:
 
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         kept = [line for line in lines if _is_before(line, resumed_at, judged_again)]
-        artifacts.write_text(path, "".join(f"{line}\n" for line in kept))
+        files.write_text(path, "".join(f"{line}\n" for line in kept))
         self._path = path
         self._scalars = SummaryWriter(
             str(tensorboard), purge_step=resumed_at + 1, flush_secs=FLUSH_SECONDS

@@ -13,18 +13,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from hardcorenas.jobs.signals import Interrupted
 from hardcorenas.train.data import num_batches, training_batches
 from hardcorenas.train.data.chance import Use, draws
-from hardcorenas.train.interruption import Interrupted
 from hardcorenas.train.state import TrainingState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hardcorenas.artifacts import Json
+    from hardcorenas.files import Json
+    from hardcorenas.jobs.processes import Processes
+    from hardcorenas.jobs.signals import StopSignals
     from hardcorenas.train.data import ImageData
-    from hardcorenas.train.interruption import StopSignals
-    from hardcorenas.train.processes import Processes
     from hardcorenas.train.recipe import Recipe
     from hardcorenas.train.tasks import Task
 
@@ -39,7 +39,7 @@ class Phase:
         name: What to call it.
         number: Tells its random numbers from those of other phases.
         task: Gives the loss.
-        epochs: How many times all training pictures are seen.
+        epochs: How many times all training images are seen.
         learning_rate: At its peak.
         first_step: Steps of earlier phases, for messages.
         one_path: Whether all pieces of a batch, in all processes, draw the same random numbers.
@@ -94,7 +94,7 @@ def train(
     Args:
         model: What to train.
         phase: The task, and for how long.
-        data: Training pictures.
+        data: Training images.
         recipe: All other numbers.
         seed: Decides everything that is random.
         processes: Who shares the work.

@@ -1,4 +1,4 @@
-"""How a one-shot model is trained: every number of it, in one place."""
+"""How a supernet is trained: every number of it, in one place."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ SMALL = Recipe(
     ema_decay=0.99,
     clip_norm=2.0,
 )
-"""For pictures of up to 64 pixels and a processor: minutes instead of days."""
+"""For images of up to 64 pixels and a processor: minutes instead of days."""
 
 RECIPES = {"paper": PAPER, "small": SMALL}
 

@@ -10,14 +10,14 @@ import torch
 from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from hardcorenas.train.watch import Watch
+from hardcorenas.train.divergence import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import nn
 
-    from hardcorenas.artifacts import Json
+    from hardcorenas.files import Json
     from hardcorenas.train.recipe import Recipe
 
 

@@ -1,4 +1,4 @@
-"""Folders of small pictures, each file different from every other."""
+"""Folders of small images, each file different from every other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from PIL import Image
 
 @pytest.fixture
 def make_folder(tmp_path):
-    """Return a function that makes ``tmp_path/pictures`` from {class path: number of files}."""
+    """Return a function that makes ``tmp_path/images`` from {class path: number of files}."""
 
     def make(counts, *, size=(40, 30), suffix=".png", root=None):
         root = root or tmp_path / "pictures"

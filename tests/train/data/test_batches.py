@@ -9,8 +9,8 @@ from PIL import Image
 
 from hardcorenas.errors import DataError, InvalidArgumentError
 from hardcorenas.train.data import (
-    ArrayPictures,
-    FilePictures,
+    ArrayImages,
+    FileImages,
     Normalise,
     evaluation_batches,
     num_batches,
@@ -21,14 +21,14 @@ from hardcorenas.train.data.augmentation import shift_flip
 MEAN, STD = (0.3, 0.5, 0.4), (0.2, 0.25, 0.3)
 
 
-def some_pictures(num=50, channels=3, side=20):
+def some_images(num=50, channels=3, side=20):
     generator = np.random.default_rng(0)
     array = generator.integers(0, 256, (num, channels, side, side), dtype=np.uint8)
-    return ArrayPictures(array, generator.integers(0, 5, num))
+    return ArrayImages(array, generator.integers(0, 5, num))
 
 
-def training(pictures, **options):
-    channels = pictures.channels
+def training(images, **options):
+    channels = images.channels
     defaults = {
         "augmentation": "shift-flip",
         "mean": MEAN[:channels],
@@ -38,13 +38,13 @@ def training(pictures, **options):
         "seed": 1,
         "epoch": 2,
     }
-    return list(training_batches(pictures, **{**defaults, **options}))
+    return list(training_batches(images, **{**defaults, **options}))
 
 
-def evaluation(pictures, **options):
-    channels = pictures.channels
+def evaluation(images, **options):
+    channels = images.channels
     defaults = {"mean": MEAN[:channels], "std": STD[:channels], "resolution": 16, "batch_size": 8}
-    return list(evaluation_batches(pictures, **{**defaults, **options}))
+    return list(evaluation_batches(images, **{**defaults, **options}))
 
 
 def assert_same(found, expected):
@@ -57,7 +57,7 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("augmentation", ["none", "shift-flip", "autoaugment"])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_what_a_batch_is(augmentation, channels):
-    batches = training(some_pictures(channels=channels), augmentation=augmentation)
+    batches = training(some_images(channels=channels), augmentation=augmentation)
     assert len(batches) == num_batches(50, 8) == 6
     for images, labels in batches:
         assert images.shape == (8, channels, 16, 16)
@@ -68,14 +68,14 @@ def test_what_a_batch_is(augmentation, channels):
 
 @pytest.mark.parametrize("augmentation", ["none", "shift-flip", "autoaugment"])
 def test_the_same_from_anywhere_on_any_number_of_ranks(augmentation):
-    pictures = some_pictures()
-    whole = training(pictures, augmentation=augmentation)
-    assert_same(training(pictures, augmentation=augmentation), whole)
-    assert_same(training(pictures, augmentation=augmentation, first_batch=4), whole[4:])
-    assert training(pictures, augmentation=augmentation, first_batch=6) == []
+    images = some_images()
+    whole = training(images, augmentation=augmentation)
+    assert_same(training(images, augmentation=augmentation), whole)
+    assert_same(training(images, augmentation=augmentation, first_batch=4), whole[4:])
+    assert training(images, augmentation=augmentation, first_batch=6) == []
     for world_size in (2, 4):
         shares = [
-            training(pictures, augmentation=augmentation, rank=rank, world_size=world_size)
+            training(images, augmentation=augmentation, rank=rank, world_size=world_size)
             for rank in range(world_size)
         ]
         joined = [
@@ -87,30 +87,30 @@ def test_the_same_from_anywhere_on_any_number_of_ranks(augmentation):
 
 @pytest.mark.parametrize("augmentation", ["shift-flip", "autoaugment"])
 def test_the_same_with_workers_and_torch_left_alone(augmentation):
-    pictures = some_pictures()
+    images = some_images()
     torch.manual_seed(5)
     expected = torch.rand(4)
     torch.manual_seed(5)
-    alone = training(pictures, augmentation=augmentation, first_batch=1)
-    helped = training(pictures, augmentation=augmentation, first_batch=1, workers=2)
+    alone = training(images, augmentation=augmentation, first_batch=1)
+    helped = training(images, augmentation=augmentation, first_batch=1, workers=2)
     assert_same(helped, alone)
-    for images, _ in helped:
-        assert images.is_contiguous(memory_format=torch.channels_last)
-    assert_same(evaluation(pictures, workers=1), evaluation(pictures))
+    for batch, _ in helped:
+        assert batch.is_contiguous(memory_format=torch.channels_last)
+    assert_same(evaluation(images, workers=1), evaluation(images))
     assert torch.equal(torch.rand(4), expected)
 
 
 def test_torch_is_left_alone_when_augmenting_fails(tmp_path):
-    pictures = FilePictures([tmp_path / "none.png"] * 8, np.zeros(8, int), channels=3, side=16)
+    images = FileImages([tmp_path / "none.png"] * 8, np.zeros(8, int), channels=3, side=16)
     before = torch.get_rng_state()
     with pytest.raises(DataError, match=r"none\.png: cannot be read"):
-        training(pictures, augmentation="autoaugment")
+        training(images, augmentation="autoaugment")
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_seeds_and_epochs_differ_and_every_picture_comes_once():
-    pictures = some_pictures(num=48)
-    marked = ArrayPictures(pictures.read(np.arange(48)), np.arange(48))
+def test_seeds_and_epochs_differ_and_every_image_comes_once():
+    images = some_images(num=48)
+    marked = ArrayImages(images.read(np.arange(48)), np.arange(48))
     orders = [
         torch.cat([labels for _, labels in training(marked, seed=seed, epoch=epoch)]).tolist()
         for seed, epoch in ((1, 0), (1, 1), (2, 0))
@@ -129,11 +129,11 @@ def test_seeds_and_epochs_differ_and_every_picture_comes_once():
 
 
 @pytest.mark.parametrize("flip", [True, False])
-def test_a_shift_is_a_window_of_the_padded_picture(flip):
+def test_a_shift_is_a_window_of_the_padded_image(flip):
     """Every output is one of the windows that numpy's reflecting pad has, and all of them occur."""
     side, resolution, margin = 18, 16, 2
-    picture = np.random.default_rng(0).integers(0, 256, (3, side, side), dtype=np.uint8)
-    padded = np.pad(picture, ((0, 0), (1, 1), (1, 1)), mode="reflect")
+    image = np.random.default_rng(0).integers(0, 256, (3, side, side), dtype=np.uint8)
+    padded = np.pad(image, ((0, 0), (1, 1), (1, 1)), mode="reflect")
     steps = 2 * margin + 1
     windows = {}
     for down in range(steps):
@@ -143,64 +143,62 @@ def test_a_shift_is_a_window_of_the_padded_picture(flip):
             if flip:
                 windows[window[:, :, ::-1].tobytes()] = (down, right, True)
     bits = np.random.default_rng(1).integers(0, 2**64, 2000, dtype=np.uint64)
-    batch = torch.from_numpy(picture).expand(2000, -1, -1, -1)
+    batch = torch.from_numpy(image).expand(2000, -1, -1, -1)
     moved = shift_flip(batch, bits, resolution, flip=flip).numpy()
-    found = [windows[picture.tobytes()] for picture in moved]
+    found = [windows[image.tobytes()] for image in moved]
     assert set(found) == set(windows.values())
     if flip:
         assert 900 < sum(mirrored for _, _, mirrored in found) < 1100
 
 
 def test_numbers_are_normalised():
-    pictures = some_pictures()
-    batch = torch.from_numpy(pictures.read(np.arange(50)))
+    images = some_images()
+    batch = torch.from_numpy(images.read(np.arange(50)))
     mean, std = (torch.tensor(v, dtype=torch.float64).view(-1, 1, 1) for v in (MEAN, STD))
     expected = (batch.double() / 255 - mean) / std
     torch.testing.assert_close(Normalise(MEAN, STD)(batch).double(), expected, atol=1e-6, rtol=0)
 
 
-def test_evaluation_sees_the_centre_of_every_picture_once():
-    pictures = some_pictures()
-    batches = evaluation(pictures)
+def test_evaluation_sees_the_centre_of_every_image_once():
+    images = some_images()
+    batches = evaluation(images)
     assert [len(labels) for _, labels in batches] == [8] * 6 + [2]
-    whole = torch.from_numpy(pictures.read(np.arange(50)))[:, :, 2:18, 2:18]
+    whole = torch.from_numpy(images.read(np.arange(50)))[:, :, 2:18, 2:18]
     assert torch.equal(torch.cat([images for images, _ in batches]), Normalise(MEAN, STD)(whole))
-    assert torch.cat([labels for _, labels in batches]).tolist() == pictures.labels.tolist()
+    assert torch.cat([labels for _, labels in batches]).tolist() == images.labels.tolist()
     for rank in range(3):
-        mine = torch.cat([i for i, _ in evaluation(pictures, rank=rank, world_size=3)])
+        mine = torch.cat([i for i, _ in evaluation(images, rank=rank, world_size=3)])
         assert torch.equal(mine, Normalise(MEAN, STD)(whole)[rank::3])
 
 
 def test_a_limited_evaluation_is_representative():
-    array = some_pictures(num=300).read(np.arange(300))
-    pictures = ArrayPictures(array, np.repeat([0, 1, 2], [150, 100, 50]))
-    labels = torch.cat([labels for _, labels in evaluation(pictures, limit=60)])
+    array = some_images(num=300).read(np.arange(300))
+    images = ArrayImages(array, np.repeat([0, 1, 2], [150, 100, 50]))
+    labels = torch.cat([labels for _, labels in evaluation(images, limit=60)])
     assert np.bincount(labels).tolist() == [30, 20, 10]
-    halves = [evaluation(pictures, limit=60, rank=rank, world_size=2) for rank in (0, 1)]
+    halves = [evaluation(images, limit=60, rank=rank, world_size=2) for rank in (0, 1)]
     joined = torch.cat([labels for half in halves for _, labels in half])
     assert sorted(joined.tolist()) == sorted(labels.tolist())
-    assert sum(len(labels) for _, labels in evaluation(pictures, limit=1000)) == 300
+    assert sum(len(labels) for _, labels in evaluation(images, limit=1000)) == 300
 
 
 def test_files_give_what_arrays_give(tmp_path):
-    pictures = some_pictures(num=16)
+    images = some_images(num=16)
     for number in range(16):
-        Image.fromarray(pictures[number].numpy().transpose(1, 2, 0)).save(
-            tmp_path / f"{number}.png"
-        )
+        Image.fromarray(images[number].numpy().transpose(1, 2, 0)).save(tmp_path / f"{number}.png")
     paths = [tmp_path / f"{number}.png" for number in range(16)]
-    files = FilePictures(paths, pictures.labels, channels=3, side=20)
-    assert_same(training(files), training(pictures))
-    assert_same(evaluation(files), evaluation(pictures))
+    files = FileImages(paths, images.labels, channels=3, side=20)
+    assert_same(training(files), training(images))
+    assert_same(evaluation(files), evaluation(images))
 
 
 @pytest.mark.parametrize("resolution", [28, 80])
 def test_autoaugment_keeps_grey_and_fills_with_the_mean(resolution):
-    """A picture of the mean colour stays flat under the geometric half of the operations."""
+    """An image of the mean colour stays flat under the geometric half of the operations."""
     array = np.full((64, 1, 80, 80), 128, np.uint8)
-    pictures = ArrayPictures(array, np.zeros(64, int))
+    images = ArrayImages(array, np.zeros(64, int))
     options = {"augmentation": "autoaugment", "mean": (128 / 255,), "std": (1.0,)}
-    ((images, _),) = training(pictures, **options, resolution=resolution, batch_size=64)
+    ((images, _),) = training(images, **options, resolution=resolution, batch_size=64)
     assert images.shape == (64, 1, resolution, resolution)
     flat = images.flatten(1)
     assert ((flat.max(1).values - flat.min(1).values) < 1e-6).all()
@@ -209,7 +207,7 @@ def test_autoaugment_keeps_grey_and_fills_with_the_mean(resolution):
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
-        ({"batch_size": 51}, DataError, "50 training pictures do not fill one batch of 51; lower"),
+        ({"batch_size": 51}, DataError, "50 training images do not fill one batch of 51; lower"),
         ({"batch_size": 0}, InvalidArgumentError, "batch_size"),
         ({"world_size": 3}, InvalidArgumentError, "cannot be shared equally by 3"),
         ({"rank": 2, "world_size": 2}, InvalidArgumentError, "rank: expected 0 to 1"),
@@ -222,9 +220,9 @@ def test_autoaugment_keeps_grey_and_fills_with_the_mean(resolution):
 )
 def test_bad_arguments(options, error, match):
     with pytest.raises(error, match=match):
-        training(some_pictures(), **options)
+        training(some_images(), **options)
 
 
 def test_a_limit_of_nothing():
     with pytest.raises(InvalidArgumentError, match="limit"):
-        evaluation(some_pictures(), limit=0)
+        evaluation(some_images(), limit=0)

@@ -8,7 +8,7 @@ from PIL import Image
 
 from hardcorenas.errors import DataError
 from hardcorenas.torchvision_import import prepare_torchvision
-from hardcorenas.train.data.decoding import read_all, read_picture, read_size
+from hardcorenas.train.data.decoding import read_all, read_image, read_size
 
 prepare_torchvision()
 from torchvision.transforms import v2  # noqa: E402
@@ -20,8 +20,8 @@ def saved(tmp_path, image, name="x.png", **options):
 
 
 def colour_of(path, channels=3):
-    """Return the one colour of a picture of one colour."""
-    colours = np.unique(read_picture(path, channels=channels, side=4).reshape(channels, -1), axis=1)
+    """Return the one colour of an image of one colour."""
+    colours = np.unique(read_image(path, channels=channels, side=4).reshape(channels, -1), axis=1)
     assert colours.shape[1] == 1
     return tuple(colours[:, 0].tolist())
 
@@ -84,7 +84,7 @@ def test_exif_orientation(tmp_path, orientation):
     exif[0x0112] = orientation
     path = saved(tmp_path, image, exif=exif)
     upright = image.transpose(undo[orientation]) if orientation in undo else image
-    found = read_picture(path, channels=3, side=16)
+    found = read_image(path, channels=3, side=16)
     np.testing.assert_array_equal(found.transpose(1, 2, 0), np.asarray(upright))
 
 
@@ -94,7 +94,7 @@ def test_resizing_as_torchvision(tmp_path, size):
     pixels = generator.integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
     image = Image.fromarray(pixels)
     expected = v2.Compose([v2.Resize(32), v2.CenterCrop(32)])(image)
-    found = read_picture(saved(tmp_path, image), channels=3, side=32).transpose(1, 2, 0)
+    found = read_image(saved(tmp_path, image), channels=3, side=32).transpose(1, 2, 0)
     np.testing.assert_allclose(found.astype(int), np.asarray(expected).astype(int), atol=1)
 
 
@@ -103,7 +103,7 @@ def test_a_large_jpeg_is_read_coarsely_yet_right(tmp_path):
     image = Image.fromarray(np.broadcast_to(ramp, (1200, 1600)).copy())
     path = saved(tmp_path, image, "x.jpg", quality=95)
     expected = image.crop((200, 0, 1400, 1200)).resize((64, 64), Image.Resampling.BOX)
-    found = read_picture(path, channels=1, side=64)[0]
+    found = read_image(path, channels=1, side=64)[0]
     np.testing.assert_allclose(found.astype(int), np.asarray(expected).astype(int), atol=3)
 
 
@@ -116,7 +116,7 @@ def test_broken_files_are_named_and_counted(tmp_path):
     paths[4].write_text("not an image")
 
     def read(path):
-        return read_picture(path, channels=3, side=8)
+        return read_image(path, channels=3, side=8)
 
     with pytest.raises(DataError, match=r"1\.png: cannot be read as an image .*; 2 more"):
         list(read_all(read, paths, what="reading"))

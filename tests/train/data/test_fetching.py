@@ -20,7 +20,7 @@ from hardcorenas.train.data.named import SETS
 
 @pytest.fixture
 def pixels(tmp_path, monkeypatch):
-    """Return pictures of sets made small, with a cache folder of their own."""
+    """Return images of sets made small, with a cache folder of their own."""
     monkeypatch.setenv("HARDCORENAS_DATA", str(tmp_path / "cache"))
     for name in ("fashion-mnist", "cifar10"):
         small = dataclasses.replace(SETS[name], num_train=50, num_test=10)
@@ -133,7 +133,7 @@ def test_spoiled_sources_leave_nothing(cifar10, fashion, tmp_path):
         (gzip.compress(b""), "is not an idx file"),
         (gzip.compress(gzip.decompress(whole)[:-1]), "is not an idx file"),
         ((fashion / "train-images-idx3-ubyte.gz").read_bytes(), "is not an idx file"),
-        ((fashion / "t10k-labels-idx1-ubyte.gz").read_bytes(), "expected 5 train pictures"),
+        ((fashion / "t10k-labels-idx1-ubyte.gz").read_bytes(), "expected 5 train images"),
     ):
         labels.write_bytes(content)
         with pytest.raises(DataError, match=match):
@@ -145,7 +145,7 @@ def test_spoiled_sources_leave_nothing(cifar10, fashion, tmp_path):
     with pytest.raises(DataError, match=r"test_lables\.json: cannot be read"):
         fetching.fetch("cifar10", cifar10)
     Image.new("RGB", (7, 7)).save(cifar10 / "data_batch_3.png")
-    with pytest.raises(DataError, match=r"data_batch_3\.png: cannot be read as pictures"):
+    with pytest.raises(DataError, match=r"data_batch_3\.png: cannot be read as images"):
         fetching.fetch("cifar10", cifar10)
     (cifar10 / "data_batch_2.png").unlink()
     with pytest.raises(DataError, match=r"data_batch_2\.png.*No such file"):

@@ -101,11 +101,11 @@ def test_classes_that_make_no_sense(make_folder, tmp_path):
     root = make_folder({"a": 4})
     refused(root, "only one class, 'a'")
     (root / "b").mkdir()
-    refused(root, "b: class folder without pictures; expected files ending in .bmp")
+    refused(root, "b: class folder without images; expected files ending in .bmp")
     (root / "b" / "notes.txt").write_text("")
-    refused(root, r"b: class folder without pictures \(1 other files are ignored\)")
+    refused(root, r"b: class folder without images \(1 other files are ignored\)")
     make_folder({"b": 1})
-    refused(root, r"class 'b' has too few pictures to split \(1\)")
+    refused(root, r"class 'b' has too few images to split \(1\)")
     make_folder({"b": 4, "A": 4})
     refused(root, "class folders 'A' and 'a' differ only in case")
 
@@ -132,16 +132,16 @@ def test_train_may_be_the_name_of_a_class(make_folder):
     )
 
 
-def test_the_same_picture_under_two_classes(make_folder):
+def test_the_same_image_under_two_classes(make_folder):
     root = make_folder({"train/cat": 5, "train/dog": 5, "val/cat": 2, "val/dog": 2})
     check_mislabelled(scan(root))
     shutil.copy(root / "train" / "cat" / "003.png", root / "train" / "cat" / "copy.png")
     check_mislabelled(scan(root))
     shutil.copy(root / "train" / "cat" / "003.png", root / "val" / "dog" / "x.png")
-    refused(root, "train/cat/003.png and .*val/dog/x.png are the same picture under two classes")
+    refused(root, "train/cat/003.png and .*val/dog/x.png are the same image under two classes")
 
 
-def test_files_alike_but_for_one_byte_are_two_pictures(tmp_path):
+def test_files_alike_but_for_one_byte_are_two_images(tmp_path):
     pixels = np.zeros((100, 100, 3), np.uint8)
     for label, name in enumerate(("a", "b")):
         (tmp_path / name).mkdir()
@@ -150,7 +150,7 @@ def test_files_alike_but_for_one_byte_are_two_pictures(tmp_path):
     check_mislabelled(scan(tmp_path))
 
 
-def test_unreadable_pictures_are_said_before_anything_is_kept(make_folder, tmp_path):
+def test_unreadable_images_are_said_before_anything_is_kept(make_folder, tmp_path):
     root = make_folder({"a": 4, "b": 4})
     (root / "a" / "002.png").write_bytes(b"nothing")
     (root / "b" / "001.png").write_bytes(b"nothing at all")

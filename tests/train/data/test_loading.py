@@ -12,13 +12,13 @@ import torch
 from PIL import Image
 
 from hardcorenas.errors import DataError, InvalidArgumentError
-from hardcorenas.train.data import ArrayPictures, FilePictures, load_data, storing
+from hardcorenas.train.data import ArrayImages, FileImages, load_data, storing
 from hardcorenas.train.data.named import SETS, Arrays, converted
 from hardcorenas.train.data.storing import stored_side
 
 
-def everything(pictures):
-    return pictures.read(np.arange(len(pictures)))
+def everything(images):
+    return images.read(np.arange(len(images)))
 
 
 def test_the_sample():
@@ -64,8 +64,8 @@ def test_conversion_is_that_of_pillow():
         for mode, channels in (("RGB", 3), ("L", 1)):
             found = converted(colours, channels=channels, side=side)
             assert found.shape == (3, channels, side, side)
-            for picture, theirs in zip(colours, found, strict=True):
-                image = Image.fromarray(picture.transpose(1, 2, 0)).convert(mode)
+            for colour, theirs in zip(colours, found, strict=True):
+                image = Image.fromarray(colour.transpose(1, 2, 0)).convert(mode)
                 expected = np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
                 expected = expected.reshape(side, side, channels).transpose(2, 0, 1)
                 np.testing.assert_allclose(theirs.astype(int), expected.astype(int), atol=1)
@@ -82,11 +82,11 @@ def test_a_set_that_is_not_here_or_torn(tmp_path, monkeypatch):
             load_data(name, resolution=32, channels=3)
     tiny = dataclasses.replace(SETS["cifar10"], num_train=40, num_test=10)
     monkeypatch.setitem(SETS, "cifar10", tiny)
-    pictures = np.random.default_rng(0).integers(0, 256, (40, 3, 32, 32), dtype=np.uint8)
-    arrays = Arrays(pictures, np.arange(40) % 10, pictures[:10], np.arange(10))
+    images = np.random.default_rng(0).integers(0, 256, (40, 3, 32, 32), dtype=np.uint8)
+    arrays = Arrays(images, np.arange(40) % 10, images[:10], np.arange(10))
     tiny.write(arrays)
     data = load_data("cifar10", resolution=32, channels=3)
-    np.testing.assert_array_equal(everything(data.test), pictures[:10])
+    np.testing.assert_array_equal(everything(data.test), images[:10])
     whole = tiny.path.read_bytes()
     spoiled = bytearray(whole)
     spoiled[5000] ^= 1
@@ -95,7 +95,7 @@ def test_a_set_that_is_not_here_or_torn(tmp_path, monkeypatch):
         with pytest.raises(DataError, match=r"torn.*run: hardcorenas data cifar10"):
             load_data("cifar10", resolution=32, channels=3)
     for wrong in (
-        dataclasses.replace(arrays, train=pictures[:39]),
+        dataclasses.replace(arrays, train=images[:39]),
         dataclasses.replace(arrays, train_labels=np.arange(40) % 9),
         dataclasses.replace(arrays, test_labels=np.arange(9)),
     ):
@@ -137,7 +137,7 @@ def test_a_folder_split_by_its_owner(make_folder):
     assert data.std == pytest.approx(seen.std((0, 2, 3)), abs=1e-4)
 
 
-def test_the_size_pictures_are_kept_at():
+def test_the_size_images_are_kept_at():
     assert [stored_side(r) for r in (28, 32, 40, 41, 64, 224)] == [28, 32, 40, 47, 73, 256]
 
 
@@ -148,8 +148,8 @@ def test_every_way_of_keeping_gives_the_same(make_folder, tmp_path, monkeypatch)
     stored = load_data(str(root), **options, store=tmp_path / "store")
     monkeypatch.setattr(storing, "LARGEST_IN_MEMORY_BYTES", 10)
     flying = load_data(str(root), **options)
-    assert isinstance(kept.train, ArrayPictures)
-    assert isinstance(flying.train, FilePictures)
+    assert isinstance(kept.train, ArrayImages)
+    assert isinstance(flying.train, FileImages)
     for other in (stored, flying):
         assert {**vars(other), "train": 0, "heldout": 0} == {**vars(kept), "train": 0, "heldout": 0}
         for part in ("train", "heldout"):
@@ -161,7 +161,7 @@ def test_every_way_of_keeping_gives_the_same(make_folder, tmp_path, monkeypatch)
     assert len(pickle.dumps(stored.train)) < 2000  # the file's name, not its content
     monkeypatch.setattr(storing, "LARGEST_STORED_BYTES", 10)
     (tmp_path / "other").mkdir()
-    assert isinstance(load_data(str(root), **options, store=tmp_path / "other").train, FilePictures)
+    assert isinstance(load_data(str(root), **options, store=tmp_path / "other").train, FileImages)
     assert list((tmp_path / "other").iterdir()) == []
     (root / "a" / "000.jpg").write_bytes(b"nothing")
     with pytest.raises(DataError, match=r"a/000\.jpg: cannot be read as an image"):
@@ -179,7 +179,7 @@ def test_the_store_is_used_again_and_torn_ones_are_made_again(make_folder, tmp_p
     (file,) = store.iterdir()
     assert np.load(file, allow_pickle=False).shape == (11, 3, 16, 16)
     with monkeypatch.context() as patch:
-        patch.setattr(storing, "read_picture", None)
+        patch.setattr(storing, "read_image", None)
         np.testing.assert_array_equal(load(channels=3), first)
     whole = file.read_bytes()
     for torn in (whole[:-1], whole[:50], b"", b"\0" * len(whole)):

@@ -7,7 +7,7 @@ import numpy as np
 from hardcorenas.train.data import load_data, loading
 
 
-def test_the_same_pictures_without_filling_the_memory(monkeypatch):
+def test_the_same_images_without_filling_the_memory(monkeypatch):
     at_once = load_data("fashion-mnist-sample", resolution=40, channels=3)
     monkeypatch.setattr(loading, "LARGEST_IN_MEMORY_BYTES", 10**6)
     as_needed = load_data("fashion-mnist-sample", resolution=40, channels=3)

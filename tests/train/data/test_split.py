@@ -40,7 +40,7 @@ def test_another_seed_is_another_split():
 
 
 def test_a_class_of_one_cannot_be_split():
-    with pytest.raises(DataError, match="class 'b' has too few pictures"):
+    with pytest.raises(DataError, match="class 'b' has too few images"):
         stratified_split(np.array([0, 0, 1]), ("a", "b"), seed=0, share=0.5)
 
 
@@ -51,7 +51,7 @@ def test_every_beginning_of_an_order_is_representative(counts, seed):
     assert sorted(order) == list(range(len(labels)))
     for limit in range(1, len(labels) + 1):
         found = np.bincount(labels[order[:limit]], minlength=len(counts))
-        # Each class rounds at its own place, which moves the others by at most half a picture.
+        # Each class rounds at its own place, which moves the others by at most half an image.
         fair = limit * np.array(counts) / len(labels)
         assert np.all(np.abs(found - fair) <= 1 + len(counts) / 2)
     if len(set(counts)) == 1:

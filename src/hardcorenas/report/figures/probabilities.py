@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from hardcorenas.report.figures import style
 
 if TYPE_CHECKING:
-    from hardcorenas.artifacts import Json
+    from hardcorenas.files import Json
     from hardcorenas.report.run_files import NetworkFiles
     from hardcorenas.space import SearchSpace
 

@@ -12,7 +12,7 @@ from hardcorenas.report.figures import style
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hardcorenas.artifacts import Json
+    from hardcorenas.files import Json
     from hardcorenas.report.run_files import Limit, NetworkFiles
 
 _PHASES = {"heaviest": "heaviest network", "paths": "all networks", "finetune": "fine-tuning"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hardcorenas.processors import keep_freed_memory
+from hardcorenas.machine import keep_freed_memory
 from hardcorenas.resources.targets.base import Target
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hardcorenas import artifacts
+from hardcorenas import files
 from hardcorenas.errors import ArtifactError
 from hardcorenas.resources.timing.rounds import YARDSTICK, Round
 
@@ -23,8 +23,8 @@ Header = dict[str, Any]
 
 def start_readings(path: str | Path, header: Header) -> None:
     """Write a file with its header only, whole or not at all."""
-    text = artifacts.dump(header, kind=KIND, version=VERSION)
-    artifacts.write_text(path, json.dumps(json.loads(text)) + "\n")
+    text = files.dump(header, kind=KIND, version=VERSION)
+    files.write_text(path, json.dumps(json.loads(text)) + "\n")
 
 
 def append_round(path: str | Path, played: Round) -> None:
@@ -70,9 +70,9 @@ def continue_or_start(
 
 def _drop_torn_line(path: str | Path) -> None:
     """Rewrite the file without what follows its last line end, left by a crash while appending."""
-    text = artifacts.read_text(path)
+    text = files.read_text(path)
     if not text.endswith("\n"):
-        artifacts.write_text(path, text[: text.rfind("\n") + 1])
+        files.write_text(path, text[: text.rfind("\n") + 1])
 
 
 def read_readings(path: str | Path, num_items: int | None = None) -> tuple[Header, list[Round]]:
@@ -82,8 +82,8 @@ def read_readings(path: str | Path, num_items: int | None = None) -> tuple[Heade
         path: The file.
         num_items: How many items there should be; checked if given.
     """
-    header_line, *lines = artifacts.read_text(path).split("\n")
-    header = artifacts.parse(header_line, kind=KIND, version=VERSION, source=str(path))
+    header_line, *lines = files.read_text(path).split("\n")
+    header = files.parse(header_line, kind=KIND, version=VERSION, source=str(path))
     lines = lines[:-1]  # behind the last line end is nothing, or what a crash left
     rounds = [_round(line, f"{path}: round {number}") for number, line in enumerate(lines)]
     if num_items is not None:

@@ -1,7 +1,7 @@
-"""Labelled pictures for training: loading, splitting, augmenting, batching.
+"""Labelled images for training: loading, splitting, augmenting, batching.
 
-`load_data` turns a name or a folder into an `ImageData`: pictures to train weights on, pictures
-held out for the search, and pictures to test with. `training_batches` and `evaluation_batches` turn
+`load_data` turns a name or a folder into an `ImageData`: images to train weights on, images
+held out for the search, and images to test with. `training_batches` and `evaluation_batches` turn
 those into tensors, reproducibly to the bit.
 """
 
@@ -12,16 +12,16 @@ from hardcorenas.train.data.batches import (
     num_batches,
     training_batches,
 )
+from hardcorenas.train.data.images import ArrayImages, FileImages, Images
 from hardcorenas.train.data.loading import ImageData, load_data
-from hardcorenas.train.data.pictures import ArrayPictures, FilePictures, Pictures
 
 __all__ = [
-    "ArrayPictures",
+    "ArrayImages",
     "Augmentation",
-    "FilePictures",
+    "FileImages",
     "ImageData",
+    "Images",
     "Normalise",
-    "Pictures",
     "evaluation_batches",
     "load_data",
     "num_batches",

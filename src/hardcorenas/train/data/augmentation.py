@@ -1,4 +1,4 @@
-"""Random changes of pictures, each a pure function of the bits drawn for it."""
+"""Random changes of images, each a pure function of the bits drawn for it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_LARGEST_SMALL = 64  # pixels: up to here pictures are like CIFAR's, above like ImageNet's
+_LARGEST_SMALL = 64  # pixels: up to here images are like CIFAR's, above like ImageNet's
 
 
 def centre_crop(batch: torch.Tensor, resolution: int) -> torch.Tensor:
-    """Return the middle ``resolution × resolution`` pixels of square pictures."""
+    """Return the middle ``resolution × resolution`` pixels of square images."""
     start = (batch.shape[-1] - resolution) // 2
     return batch[..., start : start + resolution, start : start + resolution]
 
@@ -28,14 +28,14 @@ def centre_crop(batch: torch.Tensor, resolution: int) -> torch.Tensor:
 def shift_flip(
     batch: torch.Tensor, bits: NDArray[np.uint64], resolution: int, *, flip: bool
 ) -> torch.Tensor:
-    """Return the middle of pictures, shifted by up to 1/8 of the side, half of them mirrored.
+    """Return the middle of images, shifted by up to 1/8 of the side, half of them mirrored.
 
-    What a shift brings in from outside is the picture's reflection. All pictures are done at once:
+    What a shift brings in from outside is the image's reflection. All images are done at once:
     the output's pixels are gathered from the places they come from.
 
     Args:
         batch: ``N × channels × side × side``.
-        bits: 64 random bits for each picture.
+        bits: 64 random bits for each image.
         resolution: Side of the output in pixels.
         flip: Whether to mirror at all.
     """
@@ -63,11 +63,11 @@ def autoaugment(
     flip: bool,
     fill: Sequence[int],
 ) -> torch.Tensor:
-    """Return pictures after a random resized crop, a flip and two operations of AutoAugment.
+    """Return images after a random resized crop, a flip and two operations of AutoAugment.
 
     Args:
         batch: ``N × channels × side × side``.
-        bits: 64 random bits for each picture.
+        bits: 64 random bits for each image.
         resolution: Side of the output in pixels.
         flip: Whether to mirror at all.
         fill: A byte for each channel, for what rotations and shears leave empty.
@@ -77,8 +77,8 @@ def autoaugment(
     before = torch.get_rng_state()
     try:
         changed = [
-            _changed(picture, seed, transform)
-            for picture, seed in zip(batch.numpy(), bits >> np.uint64(1), strict=True)
+            _changed(image, seed, transform)
+            for image, seed in zip(batch.numpy(), bits >> np.uint64(1), strict=True)
         ]
     finally:
         torch.set_rng_state(before)
@@ -86,14 +86,14 @@ def autoaugment(
 
 
 def _changed(
-    picture: NDArray[np.uint8], seed: np.uint64, transform: Callable[[Any], Any]
+    image: NDArray[np.uint8], seed: np.uint64, transform: Callable[[Any], Any]
 ) -> NDArray[np.uint8]:
-    """Return a picture transformed, as ``height × width × channels``."""
+    """Return an image transformed, as ``height × width × channels``."""
     torch.default_generator.manual_seed(int(seed))
-    # For single pictures Pillow is several times faster than tensors.
-    pixels = picture[0] if len(picture) == 1 else picture.transpose(1, 2, 0)
-    image = transform(Image.fromarray(np.ascontiguousarray(pixels)))
-    return np.asarray(image).reshape(image.height, image.width, len(picture))
+    # For single images Pillow is several times faster than tensors.
+    pixels = image[0] if len(image) == 1 else image.transpose(1, 2, 0)
+    changed = transform(Image.fromarray(np.ascontiguousarray(pixels)))
+    return np.asarray(changed).reshape(changed.height, changed.width, len(image))
 
 
 @functools.cache
@@ -103,7 +103,7 @@ def _transform(resolution: int, flip: bool, fill: tuple[int, ...]) -> Callable[[
 
     is_small = resolution <= _LARGEST_SMALL
     policy = v2.AutoAugmentPolicy.CIFAR10 if is_small else v2.AutoAugmentPolicy.IMAGENET
-    # A twelfth of a photograph still shows something; of a small picture half is needed.
+    # A twelfth of a photograph still shows something; of a small image half is needed.
     scale = (0.5, 1.0) if is_small else (0.08, 1.0)
     bilinear = v2.InterpolationMode.BILINEAR
     transform: Callable[[Any], Any] = v2.Compose(

@@ -1,4 +1,4 @@
-"""Batches of pictures for training and evaluation, reproducible to the bit.
+"""Batches of images for training and evaluation, reproducible to the bit.
 
 Batch n of an epoch depends on the seed, the epoch and n alone: not on where the iteration began, on
 how many processes share it or how many workers prepare it.
@@ -22,7 +22,7 @@ from hardcorenas.train.data.chance import Use, draws, permutation
 from hardcorenas.train.data.split import representative_order
 
 if TYPE_CHECKING:
-    from hardcorenas.train.data.pictures import Pictures
+    from hardcorenas.train.data.images import Images
 
 Augmentation = Literal["none", "shift-flip", "autoaugment"]
 Batch = tuple[torch.Tensor, torch.Tensor]
@@ -51,13 +51,13 @@ class Normalise:
         return numbers
 
 
-def num_batches(num_pictures: int, batch_size: int) -> int:
+def num_batches(num_images: int, batch_size: int) -> int:
     """Return how many whole batches an epoch has; the incomplete one at the end is dropped."""
-    return num_pictures // batch_size
+    return num_images // batch_size
 
 
 def training_batches(
-    pictures: Pictures,
+    images: Images,
     *,
     augmentation: Augmentation,
     mean: Sequence[float],
@@ -75,19 +75,19 @@ def training_batches(
     """Give one epoch's batches: float32 images in ``channels_last`` and int64 labels.
 
     Args:
-        pictures: What to train on.
+        images: What to train on.
         augmentation: "none"; "shift-flip"; or "autoaugment", with random resized crops.
         mean: Of each channel, as a fraction of white.
         std: Of each channel, in the same unit.
         resolution: Side of the images in pixels.
-        batch_size: Pictures in a batch over all processes.
+        batch_size: Images in a batch over all processes.
         seed: Decides order and augmentation, together with the epoch.
         epoch: Number of the epoch.
         rank: Which process this is; it gets its contiguous share of every batch.
         world_size: How many processes share a batch.
         first_batch: Number of the batch to begin with.
         workers: Processes that prepare batches; 0 does it here.
-        flip: Whether mirrored pictures are still of their class.
+        flip: Whether mirrored images are still of their class.
     """
     if augmentation not in get_args(Augmentation):
         raise InvalidArgumentError(
@@ -96,7 +96,7 @@ def training_batches(
         )
     normalise = Normalise(tuple(mean), tuple(std))
     _check(
-        pictures,
+        images,
         normalise,
         resolution=resolution,
         batch_size=batch_size,
@@ -106,17 +106,17 @@ def training_batches(
     )
     if batch_size % world_size:
         raise InvalidArgumentError(
-            f"batch_size: {batch_size} pictures cannot be shared equally by {world_size} processes"
+            f"batch_size: {batch_size} images cannot be shared equally by {world_size} processes"
         )
-    count = num_batches(len(pictures), batch_size)
+    count = num_batches(len(images), batch_size)
     if not count:
         raise DataError(
-            f"{len(pictures)} training pictures do not fill one batch of {batch_size}; "
-            f"lower the batch size or add pictures"
+            f"{len(images)} training images do not fill one batch of {batch_size}; "
+            f"lower the batch size or add images"
         )
     if not 0 <= first_batch <= count:
         raise InvalidArgumentError(f"first_batch: expected 0 to {count}, got {shown(first_batch)}")
-    order = permutation(Use.ORDER, seed, epoch, length=len(pictures))
+    order = permutation(Use.ORDER, seed, epoch, length=len(images))
     shares = order[: count * batch_size].reshape(count, world_size, -1)[first_batch:, rank]
     change: Change = partial(_unchanged, resolution=resolution)
     if augmentation == "shift-flip":
@@ -124,11 +124,11 @@ def training_batches(
     elif augmentation == "autoaugment":
         grey = tuple(round(255 * value) for value in mean)
         change = partial(autoaugment, resolution=resolution, flip=flip, fill=grey)
-    return _prepared(_Batches(pictures, list(shares), change, (seed, epoch), normalise), workers)
+    return _prepared(_Batches(images, list(shares), change, (seed, epoch), normalise), workers)
 
 
 def evaluation_batches(
-    pictures: Pictures,
+    images: Images,
     *,
     mean: Sequence[float],
     std: Sequence[float],
@@ -139,22 +139,22 @@ def evaluation_batches(
     limit: int | None = None,
     workers: int = 0,
 ) -> Iterator[Batch]:
-    """Give every picture once, its centre, unchanged; the last batch may be smaller.
+    """Give every image once, its centre, unchanged; the last batch may be smaller.
 
     Args:
-        pictures: What to evaluate on.
+        images: What to evaluate on.
         mean: Of each channel, as a fraction of white.
         std: Of each channel, in the same unit.
         resolution: Side of the images in pixels.
-        batch_size: Pictures in a batch of one process.
-        rank: Which process this is; it gets pictures ``rank``, ``rank + world_size``, …
-        world_size: How many processes share the pictures.
+        batch_size: Images in a batch of one process.
+        rank: Which process this is; it gets images ``rank``, ``rank + world_size``, …
+        world_size: How many processes share the images.
         limit: Take only so many, always the same, with classes in the proportion of the whole.
         workers: Processes that prepare batches; 0 does it here.
     """
     normalise = Normalise(tuple(mean), tuple(std))
     _check(
-        pictures,
+        images,
         normalise,
         resolution=resolution,
         batch_size=batch_size,
@@ -162,22 +162,22 @@ def evaluation_batches(
         world_size=world_size,
         workers=workers,
     )
-    order = np.arange(len(pictures))
+    order = np.arange(len(images))
     if limit is not None:
         if limit < 1:
-            raise InvalidArgumentError(f"limit: expected at least 1 picture, got {shown(limit)}")
-        order = representative_order(pictures.labels)[:limit]
+            raise InvalidArgumentError(f"limit: expected at least 1 image, got {shown(limit)}")
+        order = representative_order(images.labels)[:limit]
     mine = order[rank::world_size]
     shares = [mine[start : start + batch_size] for start in range(0, len(mine), batch_size)]
     change = partial(_unchanged, resolution=resolution)
-    return _prepared(_Batches(pictures, shares, change, (), normalise), workers)
+    return _prepared(_Batches(images, shares, change, (), normalise), workers)
 
 
 @dataclass(frozen=True)
 class _Batches(Dataset[Batch]):
     """The batches of one iteration, each made when asked for."""
 
-    pictures: Pictures
+    images: Images
     shares: list[NDArray[np.intp]]
     change: Change
     key: tuple[int, ...]
@@ -189,8 +189,8 @@ class _Batches(Dataset[Batch]):
     def __getitem__(self, number: int) -> Batch:
         indices = self.shares[number]
         bits = draws(Use.AUGMENTATION, *self.key, indices=indices)
-        images = self.change(torch.from_numpy(self.pictures.read(indices)), bits)
-        return self.normalise(images), torch.from_numpy(self.pictures.labels[indices])
+        images = self.change(torch.from_numpy(self.images.read(indices)), bits)
+        return self.normalise(images), torch.from_numpy(self.images.labels[indices])
 
 
 def _prepared(batches: _Batches, workers: int) -> Iterator[Batch]:
@@ -207,7 +207,7 @@ def _unchanged(batch: torch.Tensor, bits: NDArray[np.uint64], *, resolution: int
 
 
 def _check(
-    pictures: Pictures,
+    images: Images,
     normalise: Normalise,
     *,
     resolution: int,
@@ -216,14 +216,14 @@ def _check(
     world_size: int,
     workers: int,
 ) -> None:
-    if {len(normalise.mean), len(normalise.std)} != {pictures.channels}:
+    if {len(normalise.mean), len(normalise.std)} != {images.channels}:
         raise InvalidArgumentError(
-            f"mean, std: the pictures have {pictures.channels} channels, got "
+            f"mean, std: the images have {images.channels} channels, got "
             f"{len(normalise.mean)} and {len(normalise.std)} numbers"
         )
-    if not 1 <= resolution <= pictures.side:
+    if not 1 <= resolution <= images.side:
         raise InvalidArgumentError(
-            f"resolution: the pictures are kept at {pictures.side} pixels, which gives at most "
+            f"resolution: the images are kept at {images.side} pixels, which gives at most "
             f"that, got {shown(resolution)}; load the data for this resolution"
         )
     if batch_size < 1:

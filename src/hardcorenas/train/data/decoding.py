@@ -29,7 +29,7 @@ _BLOCK = 1024  # files whose results may wait for the reader of `read_all`
 _REPORT_EVERY = 32
 
 
-def read_picture(path: Path, *, channels: int, side: int) -> NDArray[np.uint8]:
+def read_image(path: Path, *, channels: int, side: int) -> NDArray[np.uint8]:
     """Decode an image file to ``channels × side × side`` bytes.
 
     It is turned as its EXIF says, put on white where transparent, and its middle square is resized

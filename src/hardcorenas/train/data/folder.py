@@ -1,8 +1,8 @@
-"""Folders of pictures, one folder for each class: listing them and finding what is wrong.
+"""Folders of images, one folder for each class: listing them and finding what is wrong.
 
 Either way of laying them out is known:
 
-    FOLDER/CLASS/picture.jpg              one set, to be split
+    FOLDER/CLASS/image.jpg              one set, to be split
     FOLDER/{train,val[,test]}/CLASS/…     sets split by their owner
 """
 
@@ -26,7 +26,7 @@ _PROBE_BYTES = 4096
 
 
 @dataclass(frozen=True)
-class PictureFile:
+class ImageFile:
     """One file: where it is, the class it is filed under, and what tells that it has changed."""
 
     path: Path
@@ -36,7 +36,7 @@ class PictureFile:
 
 
 @dataclass(frozen=True)
-class PictureFolder:
+class ImageFolder:
     """The files of a folder, sorted, so that no file system's order matters.
 
     Attributes:
@@ -47,10 +47,10 @@ class PictureFolder:
 
     root: Path
     classes: tuple[str, ...]
-    parts: dict[str, tuple[PictureFile, ...]]
+    parts: dict[str, tuple[ImageFile, ...]]
 
     @property
-    def files(self) -> list[PictureFile]:
+    def files(self) -> list[ImageFile]:
         """All files, part after part."""
         return [file for part in self.parts.values() for file in part]
 
@@ -77,8 +77,8 @@ def digest(parts: Iterable[bytes | memoryview]) -> str:
     return whole.hexdigest()
 
 
-def scan(folder: str | Path) -> PictureFolder:
-    """List a folder's pictures; without reading any, raise `DataError` where it makes no sense."""
+def scan(folder: str | Path) -> ImageFolder:
+    """List a folder's images; without reading any, raise `DataError` where it makes no sense."""
     root = Path(folder)
     try:
         if not str(folder) or not root.is_dir():
@@ -91,7 +91,7 @@ def scan(folder: str | Path) -> PictureFolder:
             if any(_folders(root / "val")) and "train" not in _folders(root):
                 raise DataError(f"{root}: has val/ but no train/; both are needed, or neither")
             classes = _classes(root)
-            return PictureFolder(root, classes, {"": _list(root, classes)})
+            return ImageFolder(root, classes, {"": _list(root, classes)})
         if not (root / "val").is_dir():
             raise DataError(
                 f"{root}: has train/ but no val/ to search on; add it, or give the path of train/ "
@@ -101,12 +101,12 @@ def scan(folder: str | Path) -> PictureFolder:
         classes = _classes(root / "train")
         for part in parts[1:]:
             _check_same(root, classes, part)
-        return PictureFolder(root, classes, {p: _list(root / p, classes) for p in parts})
+        return ImageFolder(root, classes, {p: _list(root / p, classes) for p in parts})
     except OSError as error:
         raise DataError(f"{error.filename or root}: cannot be read ({error.strerror})") from error
 
 
-def check_mislabelled(folder: PictureFolder, progress: Progress | None = None) -> None:
+def check_mislabelled(folder: ImageFolder, progress: Progress | None = None) -> None:
     """Refuse the same file under two classes: one of its labels is wrong.
 
     Only files of equal size are opened, only those equal in a probe from their middle are read.
@@ -121,14 +121,14 @@ def check_mislabelled(folder: PictureFolder, progress: Progress | None = None) -
         first = groups[0][0]
         second = next(file for file in groups[0] if file.label != first.label)
         raise DataError(
-            f"{first.path} and {second.path} are the same picture under two classes: one is "
+            f"{first.path} and {second.path} are the same image under two classes: one is "
             f"mislabelled; remove it"
         )
 
 
-def _under_two_classes(keyed: Iterable[tuple[object, PictureFile]]) -> list[list[PictureFile]]:
+def _under_two_classes(keyed: Iterable[tuple[object, ImageFile]]) -> list[list[ImageFile]]:
     """Return groups of files that share a key but not a class."""
-    groups: dict[object, list[PictureFile]] = defaultdict(list)
+    groups: dict[object, list[ImageFile]] = defaultdict(list)
     for key, file in keyed:
         groups[key].append(file)
     return [group for group in groups.values() if len({file.label for file in group}) > 1]
@@ -157,7 +157,7 @@ def _classes(root: Path) -> tuple[str, ...]:
     names = _folders(root)
     if not names:
         raise DataError(
-            f"{root}: has no class folders; expected pictures as {root.name or root}/CLASS/name.jpg"
+            f"{root}: has no class folders; expected images as {root.name or root}/CLASS/name.jpg"
         )
     if len(names) == 1:
         raise DataError(f"{root}: has only one class, {names[0]!r}; at least 2 are needed")
@@ -185,25 +185,25 @@ def _check_same(root: Path, classes: tuple[str, ...], part: str) -> None:
         )
 
 
-def _list(root: Path, classes: tuple[str, ...]) -> tuple[PictureFile, ...]:
-    """Return the pictures of all class folders, also those in folders inside them."""
-    found: list[PictureFile] = []
+def _list(root: Path, classes: tuple[str, ...]) -> tuple[ImageFile, ...]:
+    """Return the images of all class folders, also those in folders inside them."""
+    found: list[ImageFile] = []
     for label, name in enumerate(classes):
-        paths, num_ignored = _pictures(root / name)
+        paths, num_ignored = _images(root / name)
         if not paths:
             ignored = f" ({num_ignored} other files are ignored)" if num_ignored else ""
             raise DataError(
-                f"{root / name}: class folder without pictures{ignored}; expected files ending in "
+                f"{root / name}: class folder without images{ignored}; expected files ending in "
                 f"{' '.join(sorted(SUFFIXES))}"
             )
         for path in paths:
             status = path.stat()
-            found.append(PictureFile(path, label, status.st_size, status.st_mtime_ns))
+            found.append(ImageFile(path, label, status.st_size, status.st_mtime_ns))
     return tuple(found)
 
 
-def _pictures(folder: Path) -> tuple[list[Path], int]:
-    """Return a class's pictures, sorted, and how many other files there are."""
+def _images(folder: Path) -> tuple[list[Path], int]:
+    """Return a class's images, sorted, and how many other files there are."""
     paths: list[Path] = []
     num_ignored = 0
     for where, inner, names in os.walk(folder, onerror=_raise):

@@ -1,4 +1,4 @@
-"""From a name or a folder to pictures for training, for the search and for the test."""
+"""From a name or a folder to images for training, for the search and for the test."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 from hardcorenas.errors import DataError, InvalidArgumentError, shown
 from hardcorenas.train.data.decoding import MODES, Progress
 from hardcorenas.train.data.folder import digest, scan
-from hardcorenas.train.data.named import SETS, NamedSet, ResizedPictures, converted
-from hardcorenas.train.data.pictures import ArrayPictures, Pictures
+from hardcorenas.train.data.images import ArrayImages, Images
+from hardcorenas.train.data.named import SETS, NamedSet, ResizedImages, converted
 from hardcorenas.train.data.split import stratified_split
-from hardcorenas.train.data.storing import LARGEST_IN_MEMORY_BYTES, open_pictures, stored_side
+from hardcorenas.train.data.storing import LARGEST_IN_MEMORY_BYTES, open_images, stored_side
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,29 +29,29 @@ _PICTURES_FOR_STATISTICS = 2000
 
 @dataclass(frozen=True)
 class ImageData:
-    """Labelled pictures in three sets that share none.
+    """Labelled images in three sets that share none.
 
     Attributes:
         name: Of the data set or the folder.
         classes: Names of the classes; labels count along them.
-        train: Pictures that weights are trained on.
-        heldout: Pictures that the search compares networks on.
-        test: Pictures for the very end, if there are any.
+        train: Images that weights are trained on.
+        heldout: Images that the search compares networks on.
+        test: Images for the very end, if there are any.
         split: How ``train`` and ``heldout`` were told apart, as plain data: ``by`` is "seed" or
             "folders"; for "seed" there are ``seed``, ``share`` and ``heldout``, the indices held
-            out in the sorted list of all pictures.
+            out in the sorted list of all images.
         fingerprint: Changes when files, their order, labels or sizes change, or the size at which
             they are kept; not with the split.
-        resolution: Side in pixels at which networks see the pictures.
-        mean: Of each channel over the training pictures, as a fraction of white.
+        resolution: Side in pixels at which networks see the images.
+        mean: Of each channel over the training images, as a fraction of white.
         std: The standard deviation, in the same unit.
     """
 
     name: str
     classes: tuple[str, ...]
-    train: Pictures
-    heldout: Pictures
-    test: Pictures | None
+    train: Images
+    heldout: Images
+    test: Images | None
     split: dict[str, Any]
     fingerprint: str
     resolution: int
@@ -69,16 +69,16 @@ def load_data(
     store: Path | None = None,
     progress: Progress | None = None,
 ) -> ImageData:
-    """Load pictures, split and checked; whatever is wrong with them is said here.
+    """Load images, split and checked; whatever is wrong with them is said here.
 
     Args:
         name_or_path: A name of `SETS`, or a folder of class folders, or one of ``train/`` and
             ``val/`` with class folders inside.
-        resolution: Side in pixels at which networks will see the pictures.
-        channels: 1 for grey, 3 for RGB; pictures are converted.
-        seed: Decides which pictures are held out, where the folder does not say.
+        resolution: Side in pixels at which networks will see the images.
+        channels: 1 for grey, 3 for RGB; images are converted.
+        seed: Decides which images are held out, where the folder does not say.
         heldout_share: Part of each class to hold out, between 0 and 1.
-        store: A folder to keep a folder's decoded pictures in; None keeps them in memory.
+        store: A folder to keep a folder's decoded images in; None keeps them in memory.
         progress: Told how far it is.
     """
     if isinstance(channels, bool) or channels not in MODES:
@@ -135,11 +135,11 @@ def _load_named(
 
 def _shown_at(
     array: NDArray[np.uint8], labels: NDArray[np.int64], channels: int, side: int
-) -> Pictures:
-    """Return a set's pictures at another size: at once where they are few, else as needed."""
+) -> Images:
+    """Return a set's images at another size: at once where they are few, else as needed."""
     if len(array) * channels * side**2 <= LARGEST_IN_MEMORY_BYTES:
-        return ArrayPictures(converted(array, channels=channels, side=side), labels)
-    return ResizedPictures(ArrayPictures(array, labels), channels=channels, side=side)
+        return ArrayImages(converted(array, channels=channels, side=side), labels)
+    return ResizedImages(ArrayImages(array, labels), channels=channels, side=side)
 
 
 def _load_folder(
@@ -155,7 +155,7 @@ def _load_folder(
     folder = scan(path)
     labels = np.array([file.label for file in folder.files], dtype=np.int64)
     split: dict[str, Any] = {"by": "folders"}
-    if "" in folder.parts:  # split before the pictures are read: too few of them is known at once
+    if "" in folder.parts:  # split before the images are read: too few of them is known at once
         stay, held = stratified_split(labels, folder.classes, seed=seed, share=share)
         split = {"by": "seed", "seed": seed, "share": share, "heldout": held.tolist()}
         rows = {"train": stay, "val": held}
@@ -163,40 +163,40 @@ def _load_folder(
         bounds = np.cumsum([len(files) for files in folder.parts.values()])
         rows = dict(zip(folder.parts, np.split(np.arange(len(labels)), bounds[:-1]), strict=True))
     side = stored_side(resolution)
-    pictures = open_pictures(folder, channels=channels, side=side, store=store, progress=progress)
+    images = open_images(folder, channels=channels, side=side, store=store, progress=progress)
     return _image_data(
         name=folder.root.resolve().name,
         classes=folder.classes,
-        train=pictures.select(rows["train"]),
-        heldout=pictures.select(rows["val"]),
-        test=pictures.select(rows["test"]) if "test" in rows else None,
+        train=images.select(rows["train"]),
+        heldout=images.select(rows["val"]),
+        test=images.select(rows["test"]) if "test" in rows else None,
         split=split,
         resolution=resolution,
         fingerprint=digest([folder.fingerprint.encode(), f"{channels} {side}".encode()]),
     )
 
 
-def _image_data(*, train: Pictures, **fields: Any) -> ImageData:
+def _image_data(*, train: Images, **fields: Any) -> ImageData:
     mean, std = channel_statistics(train)
     return ImageData(train=train, mean=mean, std=std, **fields)
 
 
-def channel_statistics(pictures: Pictures) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def channel_statistics(images: Images) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return each channel's mean and standard deviation as fractions of white, to 4 digits.
 
-    Up to 2,000 pictures are looked at, evenly spaced, so that every class is there.
+    Up to 2,000 images are looked at, evenly spaced, so that every class is there.
     """
-    num_seen = min(len(pictures), _PICTURES_FOR_STATISTICS)
-    seen = np.arange(num_seen) * len(pictures) // num_seen
-    count, total, squares = 0, np.zeros(pictures.channels), np.zeros(pictures.channels)
+    num_seen = min(len(images), _PICTURES_FOR_STATISTICS)
+    seen = np.arange(num_seen) * len(images) // num_seen
+    count, total, squares = 0, np.zeros(images.channels), np.zeros(images.channels)
     for chunk in np.array_split(seen, -(-num_seen // 100)):
-        values = pictures.read(chunk).astype(np.float64) / 255
+        values = images.read(chunk).astype(np.float64) / 255
         count += values[:, 0].size
         total += values.sum((0, 2, 3))
         squares += (values**2).sum((0, 2, 3))
     mean = total / count
     std = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    # Pictures of one colour have no deviation; they are still to be divided by it.
+    # Images of one colour have no deviation; they are still to be divided by it.
     return (
         tuple(round(float(m), 4) for m in mean),
         tuple(max(round(float(s), 4), 0.0001) for s in std),

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from hardcorenas.artifacts import write_bytes
 from hardcorenas.errors import DataError
-from hardcorenas.train.data.pictures import Indices, Pictures
+from hardcorenas.files import write_bytes
+from hardcorenas.train.data.images import Images, Indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ _CHUNK = 1024
 
 @dataclass(frozen=True)
 class Arrays:
-    """The pictures and labels of a set, ``N × channels × side × side`` and ``N``."""
+    """The images and labels of a set, ``N × channels × side × side`` and ``N``."""
 
     train: NDArray[np.uint8]
     train_labels: NDArray[np.int64]
@@ -93,21 +93,21 @@ class NamedSet:
         write_arrays(self.path, arrays, np.savez)
 
     def check(self, arrays: Arrays) -> None:
-        """Require the right number of pictures of the right size, the same of every class."""
-        for part, count, pictures, labels in (
+        """Require the right number of images of the right size, the same of every class."""
+        for part, count, images, labels in (
             ("train", self.num_train, arrays.train, arrays.train_labels),
             ("test", self.num_test, arrays.test, arrays.test_labels),
         ):
             expected = (count, self.channels, self.side, self.side)
-            if pictures.shape != expected or pictures.dtype != np.uint8:
+            if images.shape != expected or images.dtype != np.uint8:
                 raise DataError(
-                    f"{self.name}: expected {part} pictures as {expected} bytes, got "
-                    f"{pictures.shape} {pictures.dtype}"
+                    f"{self.name}: expected {part} images as {expected} bytes, got "
+                    f"{images.shape} {images.dtype}"
                 )
             each = np.full(len(self.classes), count // len(self.classes))
             found = np.bincount(labels.clip(0), minlength=len(each))
             if labels.shape != (count,) or not np.array_equal(found, each):
-                raise DataError(f"{self.name}: expected {each[0]} {part} pictures of each class")
+                raise DataError(f"{self.name}: expected {each[0]} {part} images of each class")
 
 
 SETS = {
@@ -139,42 +139,42 @@ def write_arrays(path: Path, arrays: Arrays, save: Callable[..., None]) -> None:
     write_bytes(path, content.getvalue())
 
 
-def converted(pictures: NDArray[np.uint8], *, channels: int, side: int) -> NDArray[np.uint8]:
-    """Return pictures in ``channels`` (1 or 3), resized with antialiasing where they differ."""
-    if pictures.shape[1] == 3 and channels == 1:
-        grey = np.einsum("nchw,c->nhw", pictures, _LUMA, dtype=np.int64)
-        pictures = ((grey + 0x8000) >> 16).astype(np.uint8)[:, None]
-    if pictures.shape[2] != side:
+def converted(images: NDArray[np.uint8], *, channels: int, side: int) -> NDArray[np.uint8]:
+    """Return images in ``channels`` (1 or 3), resized with antialiasing where they differ."""
+    if images.shape[1] == 3 and channels == 1:
+        grey = np.einsum("nchw,c->nhw", images, _LUMA, dtype=np.int64)
+        images = ((grey + 0x8000) >> 16).astype(np.uint8)[:, None]
+    if images.shape[2] != side:
         resized = [
             torch.nn.functional.interpolate(
-                torch.from_numpy(pictures[start : start + _CHUNK]),
+                torch.from_numpy(images[start : start + _CHUNK]),
                 size=(side, side),
                 mode="bilinear",
                 antialias=True,
             ).numpy()
-            for start in range(0, len(pictures), _CHUNK)
+            for start in range(0, len(images), _CHUNK)
         ]
-        pictures = np.concatenate(resized)
-    return pictures if pictures.shape[1] == channels else np.repeat(pictures, channels, axis=1)
+        images = np.concatenate(resized)
+    return images if images.shape[1] == channels else np.repeat(images, channels, axis=1)
 
 
-class ResizedPictures(Pictures):
-    """Small pictures shown larger, converted each time they are asked for.
+class ResizedImages(Images):
+    """Small images shown larger, converted each time they are asked for.
 
     A whole data set at several times its own size would fill the memory of every process.
     """
 
-    def __init__(self, own: Pictures, *, channels: int, side: int) -> None:
-        """Take pictures of another size or number of channels."""
+    def __init__(self, own: Images, *, channels: int, side: int) -> None:
+        """Take images of another size or number of channels."""
         self._own = own
         self.labels = own.labels
         self.channels = channels
         self.side = side
 
     def read(self, indices: Indices) -> NDArray[np.uint8]:
-        """Return pictures, converted together."""
+        """Return images, converted together."""
         return converted(self._own.read(indices), channels=self.channels, side=self.side)
 
-    def select(self, indices: Indices) -> ResizedPictures:
-        """Return some of the pictures."""
-        return ResizedPictures(self._own.select(indices), channels=self.channels, side=self.side)
+    def select(self, indices: Indices) -> ResizedImages:
+        """Return some of the images."""
+        return ResizedImages(self._own.select(indices), channels=self.channels, side=self.side)

@@ -1,4 +1,4 @@
-"""Orders of labelled pictures in which every class gets its share."""
+"""Orders of labelled images in which every class gets its share."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 def stratified_split(
     labels: NDArray[np.int64], classes: Sequence[str], *, seed: int, share: float
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Split pictures in two so that both sides have every class in nearly equal proportion.
+    """Split images in two so that both sides have every class in nearly equal proportion.
 
     Args:
-        labels: The class of each picture.
+        labels: The class of each image.
         classes: Names of the classes, for errors.
-        seed: Decides which pictures are held out.
-        share: Part of each class that is held out, between 0 and 1; rounded to whole pictures, at
+        seed: Decides which images are held out.
+        share: Part of each class that is held out, between 0 and 1; rounded to whole images, at
             least one on either side.
 
     Returns:
@@ -36,7 +36,7 @@ def stratified_split(
         members = order[labels[order] == label]
         if len(members) < 2:
             raise DataError(
-                f"class {name!r} has too few pictures to split ({len(members)}): at least 2 are "
+                f"class {name!r} has too few images to split ({len(members)}): at least 2 are "
                 f"needed, one to train and one to hold out; add some, or give train/ and val/"
             )
         held[members[: min(max(round(len(members) * share), 1), len(members) - 1)]] = True
@@ -46,8 +46,8 @@ def stratified_split(
 def representative_order(labels: NDArray[np.int64], *, seed: int = 0) -> NDArray[np.intp]:
     """Return an order whose every beginning has the classes in the proportion of the whole.
 
-    Picture j of the n of a class, in random order, stands at (j + ½)/n of the way, so the first k
-    pictures hold each class within one of its share; classes of equal size come in equal numbers.
+    Image j of the n of a class, in random order, stands at (j + ½)/n of the way, so the first k
+    images hold each class within one of its share; classes of equal size come in equal numbers.
     """
     order = permutation(Use.SUBSET, seed, length=len(labels))
     place = np.empty(len(labels))

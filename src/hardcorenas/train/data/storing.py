@@ -1,4 +1,4 @@
-"""Decodes a folder's pictures once, where there is room; else each time they are asked for."""
+"""Decodes a folder's images once, where there is room; else each time they are asked for."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hardcorenas.errors import DataError
-from hardcorenas.train.data.decoding import Progress, read_all, read_picture, read_size
-from hardcorenas.train.data.folder import PictureFolder, check_mislabelled, digest
-from hardcorenas.train.data.pictures import ArrayPictures, FilePictures, Pictures
+from hardcorenas.train.data.decoding import Progress, read_all, read_image, read_size
+from hardcorenas.train.data.folder import ImageFolder, check_mislabelled, digest
+from hardcorenas.train.data.images import ArrayImages, FileImages, Images
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,66 +26,66 @@ LARGEST_IN_MEMORY_BYTES = 10**9
 
 
 def stored_side(resolution: int) -> int:
-    """Return the side in pixels at which pictures of files are kept.
+    """Return the side in pixels at which images of files are kept.
 
-    A little more than the resolution, which random crops use; small pictures have none to spare.
+    A little more than the resolution, which random crops use; small images have none to spare.
     """
     return resolution if resolution <= 40 else round(resolution * 8 / 7)
 
 
-def open_pictures(
-    folder: PictureFolder,
+def open_images(
+    folder: ImageFolder,
     *,
     channels: int,
     side: int,
     store: Path | None = None,
     progress: Progress | None = None,
-) -> Pictures:
-    """Return a folder's pictures, part after part, having checked every file.
+) -> Images:
+    """Return a folder's images, part after part, having checked every file.
 
     Args:
         folder: What `scan` found.
         channels: 1 for grey, 3 for RGB.
         side: Width and height in pixels.
-        store: A folder for the decoded pictures; None keeps them in memory.
+        store: A folder for the decoded images; None keeps them in memory.
         progress: Told how far it is.
     """
     files = [file.path for file in folder.files]
     labels = np.array([file.label for file in folder.files], dtype=np.int64)
     shape = (len(files), channels, side, side)
     num_bytes = int(np.prod(shape, dtype=np.int64))
-    # The name tells which pictures, and apart from it in which state: an older state is replaced.
+    # The name tells which images, and apart from it in which state: an older state is replaced.
     which = digest([os.fsencode(folder.root.resolve()), f"{channels} {side}".encode()])
     saved = None
     if store is not None and num_bytes <= LARGEST_STORED_BYTES:
-        saved = store / f"pictures-{which}-{folder.state}.npy"
+        saved = store / f"images-{which}-{folder.state}.npy"
         array = _mapped(saved, shape)
         if array is not None:  # its files were checked when it was made
-            return ArrayPictures(array, labels)
+            return ArrayImages(array, labels)
     check_mislabelled(folder, progress)
-    read = partial(read_picture, channels=channels, side=side)
+    read = partial(read_image, channels=channels, side=side)
     if saved is not None:
-        _write(saved, shape, read_all(read, files, what="reading pictures", progress=progress))
-        for older in saved.parent.glob(f"pictures-{which}-*.npy"):
+        _write(saved, shape, read_all(read, files, what="reading images", progress=progress))
+        for older in saved.parent.glob(f"images-{which}-*.npy"):
             if older != saved:
                 with contextlib.suppress(OSError):  # another process may still use it
                     older.unlink()
         array = _mapped(saved, shape)
         assert array is not None
-        return ArrayPictures(array, labels)
+        return ArrayImages(array, labels)
     if store is None and num_bytes <= LARGEST_IN_MEMORY_BYTES:
         array = np.empty(shape, dtype=np.uint8)
-        pictures = read_all(read, files, what="reading pictures", progress=progress)
-        for row, picture in enumerate(pictures):
-            array[row] = picture
-        return ArrayPictures(array, labels)
+        images = read_all(read, files, what="reading images", progress=progress)
+        for row, image in enumerate(images):
+            array[row] = image
+        return ArrayImages(array, labels)
     for _ in read_all(read_size, files, what="checking files", progress=progress):
         pass
-    return FilePictures(files, labels, channels=channels, side=side)
+    return FileImages(files, labels, channels=channels, side=side)
 
 
 def _mapped(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
-    """Map a file of pictures; None if there is none, or only a torn one."""
+    """Map a file of images; None if there is none, or only a torn one."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):
@@ -93,8 +93,8 @@ def _mapped(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
     return array if array.shape == shape and array.dtype == np.uint8 else None
 
 
-def _write(path: Path, shape: tuple[int, ...], pictures: Iterator[NDArray[np.uint8]]) -> None:
-    """Write pictures as a ``.npy`` file, whole or not at all.
+def _write(path: Path, shape: tuple[int, ...], images: Iterator[NDArray[np.uint8]]) -> None:
+    """Write images as a ``.npy`` file, whole or not at all.
 
     Written as a stream and mapped afterwards: writing through a map kills the process when the disk
     is full.
@@ -105,8 +105,8 @@ def _write(path: Path, shape: tuple[int, ...], pictures: Iterator[NDArray[np.uin
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
             np.lib.format.write_array_header_1_0(file, header)
-            for picture in pictures:
-                file.write(picture.data)
+            for image in images:
+                file.write(image.data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -1,0 +1,58 @@
+"""Every file we write, declared once: typed, versioned, without torch.
+
+Whoever writes or reads one imports it from here. `Artifact` is a JSON file; `Record` is a part of
+one, or a line of a file of lines.
+"""
+
+from hardcorenas.artifacts.base import Artifact, Record, StepArtifact, read_lines
+from hardcorenas.artifacts.certificate import Certificate, Entry, Timing, Verdict, worst
+from hardcorenas.artifacts.export import ExportedFile, ExportFile
+from hardcorenas.artifacts.search import (
+    BudgetRecord,
+    LocalSearchRecord,
+    PointFile,
+    PointRecord,
+    ProjectionRecord,
+    SearchFile,
+    TraceStep,
+)
+from hardcorenas.artifacts.summary import SummaryFile, SweepFile, SweepRow, TrainedRow
+from hardcorenas.artifacts.training import (
+    DataRecord,
+    FinetunedFile,
+    FinetuneRunFile,
+    Moment,
+    RunFile,
+    SupernetFile,
+)
+
+__all__ = [
+    "Artifact",
+    "BudgetRecord",
+    "Certificate",
+    "DataRecord",
+    "Entry",
+    "ExportFile",
+    "ExportedFile",
+    "FinetuneRunFile",
+    "FinetunedFile",
+    "LocalSearchRecord",
+    "Moment",
+    "PointFile",
+    "PointRecord",
+    "ProjectionRecord",
+    "Record",
+    "RunFile",
+    "SearchFile",
+    "StepArtifact",
+    "SummaryFile",
+    "SupernetFile",
+    "SweepFile",
+    "SweepRow",
+    "Timing",
+    "TraceStep",
+    "TrainedRow",
+    "Verdict",
+    "read_lines",
+    "worst",
+]

@@ -1,0 +1,144 @@
+"""The files of a training: what it is of, its log, what came of it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from hardcorenas.artifacts.base import AboveZero, Artifact, NotNegative, Record, Share, StepArtifact
+
+
+class DataRecord(Record, frozen=True, forbid_unknown_fields=True):
+    """What a supernet knows of its images.
+
+    Attributes:
+        name: Of the data set or folder.
+        fingerprint: Changes with files, their order, labels or sizes.
+        classes: Names; logits count along them.
+        mean: Of each channel, as a fraction of white.
+        std: Standard deviation of each channel, likewise.
+    """
+
+    name: str
+    fingerprint: str
+    classes: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+class RunFile(Artifact, frozen=True, forbid_unknown_fields=True):
+    """``run.json``: what the supernet of a run folder is of, written before it is trained.
+
+    Attributes:
+        space: As `SearchSpace.to_dict` gives it, without the number of classes.
+        source: The data set's name, or the folder of images as it was given.
+        recipe: Every number of the training.
+        seed: Decided everything random.
+        heldout_share: Part of the images kept for the search.
+        data: What is known of the images.
+        split: Which images were held out.
+    """
+
+    KIND: ClassVar[str] = "run"
+
+    space: dict[str, Any]
+    source: str
+    recipe: dict[str, Any]
+    seed: int
+    heldout_share: float
+    data: DataRecord
+    split: dict[str, Any]
+
+
+class SupernetFile(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``supernet.json``: says that the training is done, and of which weights.
+
+    Attributes:
+        seconds: What training took.
+    """
+
+    KIND: ClassVar[str] = "supernet"
+
+    seconds: NotNegative
+
+
+class FinetuneRunFile(Artifact, frozen=True, forbid_unknown_fields=True):
+    """``run.json`` of a fine-tuning: what it is of, written before it begins.
+
+    Attributes:
+        supernet: SHA-256 of the supernet's weights.
+        architecture: The network, in its compact form.
+        recipe: Every number of the supernet's training, which this one shares.
+        epochs: Length.
+        learning_rate: At its peak.
+        distillation: Share of the loss that follows the heaviest network.
+        start: Which weights it began with.
+        seed: Decides everything random.
+    """
+
+    KIND: ClassVar[str] = "finetune-run"
+
+    supernet: str
+    architecture: str
+    recipe: dict[str, Any]
+    epochs: int
+    learning_rate: float
+    distillation: float
+    start: str
+    seed: int
+
+
+class FinetunedFile(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``finetuned.json``: how good a network became that was trained by itself.
+
+    Attributes:
+        architecture: The network, in its compact form.
+        heldout: Accuracy on held-out images, which the search has seen.
+        test: Accuracy on test images, which nothing has seen; None where there are none.
+        seconds: What training took.
+    """
+
+    KIND: ClassVar[str] = "finetuned"
+    VERSION: ClassVar[int] = 2
+
+    architecture: str
+    heldout: Share
+    test: Share | None
+    seconds: NotNegative
+
+    @property
+    def accuracy(self) -> float:
+        """The most honest number there is: on test images, or else on held-out ones."""
+        return self.heldout if self.test is None else self.test
+
+    @property
+    def judged_on(self) -> str:
+        """Which images `accuracy` is of: ``"test"`` or ``"held-out"``."""
+        return "held-out" if self.test is None else "test"
+
+
+class Moment(Record, frozen=True, forbid_unknown_fields=True):
+    """A line of ``training.jsonl``: where a training is.
+
+    Attributes:
+        phase: "heaviest", "paths" or "finetune".
+        step: Steps done, over all phases.
+        steps: Steps of all phases together.
+        epoch: Epochs begun in this phase.
+        epochs: Epochs of this phase.
+        seconds: Spent so far, earlier parts of a resumed run included.
+        loss: Mean over the last steps; None where networks were judged instead.
+        learning_rate: Of the last step.
+        images_per_second: Over all processes.
+        accuracies: Of networks on held-out images, by name; empty when none were judged now.
+    """
+
+    phase: str
+    step: int
+    steps: AboveZero
+    epoch: int
+    epochs: int
+    seconds: NotNegative
+    loss: float | None = None
+    learning_rate: float | None = None
+    images_per_second: float | None = None
+    accuracies: dict[str, float] = {}

@@ -1,0 +1,218 @@
+"""Files written whole or not at all, and read with a word on what is wrong with them.
+
+A file is written under a temporary name in the same folder and renamed, so a reader never sees half
+of one and a failure never harms what was there. A JSON document says what it is (``format``), how
+it is laid out (``version``) and carries a digest of its content, which notices a flipped bit. Only
+the standard library is used here: this file is copied to devices.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hardcorenas.errors import ArtifactError, shown
+
+Json = dict[str, Any]
+
+LARGEST_TEXT_BYTES = 2**30
+_DEEPEST = 100  # levels of nesting; ours have fewer than ten
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write a file whole or not at all; what is there and no regular file is refused."""
+    path = Path(path)
+    temporary = None
+    try:
+        if path.exists() and not path.is_file():  # renaming onto a device would replace the device
+            raise ArtifactError(f"{shown_path(path)}: is not a file; name another")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"{shown_path(path)}: cannot be written ({reason(error)})") from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def append_line(path: str | Path, line: str) -> None:
+    """Add a line to a file; it may be torn if the process is killed meanwhile."""
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+    except OSError as error:
+        raise ArtifactError(f"{shown_path(path)}: cannot be written ({reason(error)})") from error
+
+
+def digest(path: str | Path) -> str:
+    """Return a file's SHA-256, or nothing where there is no file; an unchanged one is read once."""
+    path = Path(path)
+    try:
+        known = path.stat()
+        return _digest(str(path.resolve()), known.st_ino, known.st_size, known.st_mtime_ns)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise ArtifactError(f"{shown_path(path)}: cannot be read ({reason(error)})") from error
+
+
+@functools.lru_cache(maxsize=256)
+def _digest(path: str, _inode: int, _size: int, _mtime_ns: int) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_of(content: object) -> str:
+    """Return the SHA-256 of plain data, the same for equal data."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_file(text: str | Path) -> bool:
+    """Return whether a text names a file; what cannot be a path names none."""
+    try:
+        return bool(str(text)) and Path(text).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def read_text(path: str | Path) -> str:
+    """Read a UTF-8 text file; a missing, unreadable, endless or binary one is an error."""
+    path = Path(path)
+    try:
+        known = path.stat()
+        if not (stat.S_ISREG(known.st_mode) or stat.S_ISDIR(known.st_mode)):
+            raise ArtifactError(f"{shown_path(path)}: is a pipe or a device; expected a file")
+        if known.st_size > LARGEST_TEXT_BYTES:
+            raise ArtifactError(f"{shown_path(path)}: is larger than any file of ours")
+        return path.read_text(encoding="utf-8-sig")  # editors on Windows put a mark in front
+    except FileNotFoundError:
+        raise ArtifactError(f"{shown_path(path)}: no such file") from None
+    except UnicodeDecodeError:
+        raise ArtifactError(
+            f"{shown_path(path)}: is not a text file (UTF-8 was expected)"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"{shown_path(path)}: cannot be read ({reason(error)})") from error
+
+
+def dump(content: Json, *, kind: str, version: int) -> str:
+    """Return a document's JSON text: its content behind what it is."""
+    described = {"format": f"hardcorenas.{kind}", "version": version, "digest": digest_of(content)}
+    return json.dumps(described | content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def parse(text: str, *, kind: str, version: int, source: str) -> Json:
+    """Return a document's content, checked to be whole and of this kind and version.
+
+    Args:
+        text: The JSON document.
+        kind: Expected kind, as given to `dump`.
+        version: The only version this release reads.
+        source: What to call the text in errors, usually its file name.
+    """
+    source = shown_path(source)
+    document = parse_json(text, source=source, expected=f"a valid hardcorenas.{kind} file")
+    if not isinstance(document, dict) or "format" not in document:
+        raise ArtifactError(f"{source}: has no 'format' field; expected a hardcorenas.{kind} file")
+    if document.pop("format") != f"hardcorenas.{kind}":
+        raise ArtifactError(f"{source}: is not a hardcorenas.{kind} file")
+    given = document.pop("version", None)
+    if given != version or isinstance(given, bool):
+        raise ArtifactError(
+            f"{source}: hardcorenas.{kind} version {shown(given)} is not readable here; "
+            f"expected version {version}; write it again with this release"
+        )
+    if document.pop("digest", None) not in (None, digest_of(document)):
+        raise ArtifactError(
+            f"{source}: is not as it was written, its digest differs; make it again, or remove "
+            f"its 'digest' if you have changed it on purpose"
+        )
+    return document
+
+
+def parse_json(text: str, *, source: str, expected: str) -> Any:
+    """Return what a JSON text says: finite numbers, no field twice, no endless nesting."""
+    try:
+        document = json.loads(
+            text,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            object_pairs_hook=_refuse_repeats,
+        )
+        _check_depth(document)
+    except (ValueError, RecursionError) as error:
+        problem = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise ArtifactError(
+            f"{source}: is not {expected}: not JSON ({problem}); is it torn, or of another kind?"
+        ) from None
+    return document
+
+
+def shown_path(path: str | Path) -> str:
+    """Return a path as error messages show it: as it is, but not longer than paths are."""
+    text = str(path)
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+def reason(error: BaseException) -> str:
+    """Return in a few words why the system refused something."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _check_depth(document: object) -> None:
+    level = [document]
+    for _ in range(_DEEPEST):
+        inner: list[object] = []
+        for value in level:
+            inner += value.values() if isinstance(value, dict) else ()
+            inner += value if isinstance(value, list) else ()
+        if not inner:
+            return
+        level = inner
+    raise RecursionError
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{shown(text)} is too large a number")
+    return number
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> Json:
+    content = dict(pairs)
+    if len(content) != len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the field {shown(repeated)} is there twice")
+    return content
+
+
+def _umask() -> int:
+    """Return the process's file mode mask; there is no way to read it but to set it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

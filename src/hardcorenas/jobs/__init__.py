@@ -1,0 +1,1 @@
+"""What every long job needs: processes, stop signals, locks, run folders, steps."""

@@ -1,0 +1,1 @@
+"""The search on a trained supernet: its gradients and scores, in a folder, resumable."""

@@ -1,0 +1,99 @@
+"""A search in TensorBoard while it goes on: numbers of each step, probabilities as images.
+
+search/loss                    of the batch of a step, at the point it started from
+search/gap                     Frank-Wolfe gap there, for methods that have one
+search/step size               how far the step went, from 0 to 1
+search/cost of budget/LABEL    expected cost there as share of the limit: above 1 would be too much
+search/best loss               of the networks scored so far, over steps and networks
+choices/…, depths/…            probabilities at the start, at some steps, and at the end
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hardcorenas.errors import ArtifactError
+from hardcorenas.search.on_supernet.heat_map import heat_map
+from hardcorenas.train.log import FLUSH_SECONDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hardcorenas.search.on_supernet.searching import SearchMoment
+    from hardcorenas.search.point import RelaxedPoint
+    from hardcorenas.search.problem import Problem
+    from hardcorenas.search.result import SearchResult, TraceStep
+
+# TensorBoard shows ten images of a name, by chance; so start and end have names of their own.
+START, DURING, END = "1 at the start", "2 on the way", "3 at the end"
+
+
+class SearchLog:
+    """Writes one search; what another wrote to the folder is taken away first.
+
+    A search that is begun again tells all its steps again, those it knows from before in no time.
+
+    Args:
+        folder: TensorBoard's folder.
+        problem: Names and limits of the budgets.
+    """
+
+    def __init__(self, folder: Path, problem: Problem) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        for old in folder.glob("events.out.tfevents.*"):
+            try:
+                old.unlink()
+            except OSError as error:
+                raise ArtifactError(f"{old}: cannot be removed ({error.strerror})") from error
+        self._problem = problem
+        stages = problem.space.stages
+        self._num_choices = [len(stages[s].choices) for s, _ in problem.positions]
+        self._num_depths = [len(stage.depths) for stage in stages]
+        # A TensorBoard that has the removed files in memory forgets them by the purge.
+        self._writer = SummaryWriter(str(folder), purge_step=0, flush_secs=FLUSH_SECONDS)
+
+    def write(self, moment: SearchMoment, *, with_point: bool) -> None:
+        """Write where the search is.
+
+        Args:
+            moment: The step, or that a network was scored.
+            with_point: Whether to draw the point that the step started from.
+        """
+        step = moment.step
+        if step is None:
+            self._writer.add_scalar("search/best loss", moment.loss, moment.done)
+            return
+        self._write_step(step)
+        if moment.point is not None and step.index == 0:
+            self._draw(moment.point, START, step.index)
+        if moment.point is not None and with_point:
+            self._draw(moment.point, DURING, step.index)
+
+    def write_end(self, result: SearchResult) -> None:
+        """Draw the point that was projected, for methods that have one."""
+        if result.point is not None:
+            self._draw(result.point, END, len(result.trace))
+
+    def close(self) -> None:
+        """Write what is left in memory."""
+        self._writer.close()
+
+    def _write_step(self, step: TraceStep) -> None:
+        numbers = {"loss": step.value, "gap": step.gap, "step size": step.step_size}
+        problem = self._problem
+        for label, budget, cost in zip(
+            problem.additive_labels, problem.additive, step.costs, strict=True
+        ):
+            numbers[f"cost of budget/{label}"] = cost / budget.limit
+        for name, value in numbers.items():
+            if value is not None:
+                self._writer.add_scalar(f"search/{name}", value, step.index)
+
+    def _draw(self, point: RelaxedPoint, when: str, step: int) -> None:
+        images = {
+            "choices": heat_map(point.alpha_shares, self._num_choices),
+            "depths": heat_map(point.beta_shares, self._num_depths),
+        }
+        for name, image in images.items():
+            self._writer.add_image(f"{name}/{when}", image, step, dataformats="HWC")

@@ -1,0 +1,160 @@
+"""Targets: all run the same network, say what they are, and refuse what they cannot do."""
+
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+import hardcorenas as hc
+from hardcorenas.errors import InvalidArgumentError, MissingDependencyError
+from hardcorenas.networks.build import build
+from hardcorenas.resources.plan import Plan
+from hardcorenas.resources.targets import TARGETS, make_target
+from hardcorenas.resources.targets.onnx_models import chain, to_onnx
+from hardcorenas.resources.targets.preparing import OnnxModels, runs_on
+from hardcorenas.resources.timing.onnx_session import session_fingerprint
+
+SPACE = hc.SearchSpace.preset("gray28")
+
+
+def operators(model):
+    """The operators in order; the exporter lets equal weights share one by an Identity."""
+    return [node.op_type for node in model.graph.node if node.op_type != "Identity"]
+
+
+def kernels(model):
+    return sorted(tuple(w.dims) for w in model.graph.initializer if len(w.dims) == 4)
+
+
+def output(model, images):
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, {session.get_inputs()[0].name: images.numpy()})[0]
+
+
+@pytest.mark.parametrize("name", [name for name in TARGETS if name != "torch-compile"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_target_runs_a_network_and_says_what_it_is(name, threads):
+    target = make_target(name, threads=threads)
+    before = torch.get_num_threads()
+    run = target.compile(build(SPACE, SPACE.lightest), torch.randn(2, 1, 28, 28))
+    run()
+    torch.set_num_threads(before)
+    fingerprint = target.fingerprint
+    assert (fingerprint.runtime, fingerprint.threads) == (name, threads)
+    assert all(fingerprint.versions.values())
+    assert fingerprint == make_target(name, threads=threads).fingerprint
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler's own
+def test_torch_compile_runs_many_modules():
+    before = torch.get_num_threads()
+    target = make_target("torch-compile")
+    # More modules than PyTorch keeps versions of one function.
+    runs = [
+        target.compile(torch.nn.Sequential(torch.nn.Conv2d(1, width, 1)), torch.randn(1, 1, 8, 8))
+        for width in range(1, 12)
+    ]
+    for run in (*runs, *runs):
+        run()
+    torch.set_num_threads(before)
+
+
+def test_bfloat16_runs_where_it_is_offered():
+    target = make_target("torch", precision="bfloat16")
+    module = build(SPACE, SPACE.lightest)
+    before = torch.get_num_threads()
+    target.compile(module, torch.randn(1, 1, 28, 28))()
+    torch.set_num_threads(before)
+    assert next(module.parameters()).dtype == torch.float32  # it is the copy that is changed
+    assert module.training
+    with pytest.raises(InvalidArgumentError, match="onnxruntime runs float32 here"):
+        make_target("onnxruntime", precision="bfloat16")
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, True, 10**11])
+def test_a_senseless_number_of_threads_is_refused(threads):
+    with pytest.raises(InvalidArgumentError, match="threads: expected a whole number"):
+        make_target("torch", threads=threads)
+
+
+def test_an_unknown_target_is_refused_with_the_known_ones():
+    with pytest.raises(InvalidArgumentError, match="onnxruntime, openvino, torch"):
+        make_target("tflite")
+
+
+def test_a_missing_runtime_names_its_extra(monkeypatch):
+    real = builtins.__import__
+
+    def without_openvino(name, *rest):
+        if name == "openvino":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without_openvino)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'hardcorenas\[openvino\]'"):
+        make_target("openvino")
+
+
+@pytest.mark.parametrize("preset", ["gray28", "rgb32"])
+def test_a_chain_of_parts_is_the_whole_network(preset):
+    space = hc.SearchSpace.preset(preset)
+    rng = np.random.default_rng(0)
+    images = torch.randn(2, space.input_channels, space.resolution, space.resolution)
+    for _ in range(3):
+        network = build(space, space.sample(rng)).eval()
+        with torch.no_grad():
+            expected = network(images).numpy()
+        parts, x = [], images
+        for part in (network.stem, *(b for stage in network.stages for b in stage), network.head):
+            parts.append(to_onnx(part, x))
+            with torch.no_grad():
+                x = part(x)
+        joined = chain(parts)
+        onnx.checker.check_model(joined)
+        whole = to_onnx(network, images)
+        assert np.allclose(output(joined, images), expected, atol=1e-5)
+        assert np.allclose(output(whole, images), expected, atol=1e-5)
+        # The same operators in the same order: timing one is timing the other.
+        assert operators(joined) == operators(whole)
+
+
+def test_networks_for_timing_have_the_shapes_and_operators_of_real_ones():
+    plan = Plan(SPACE, batch_size=3, networks=4, unseen=4)
+    models = list(OnnxModels(plan))
+    assert len(models) == len(plan.visits) + 1  # and the yardstick
+    images = torch.randn(3, 1, 28, 28)
+    for architecture, model in zip(plan.architectures, models[plan.num_parts :], strict=False):
+        whole = to_onnx(build(SPACE, architecture), images)
+        assert operators(model) == operators(whole)
+        assert kernels(model) == kernels(whole)
+        assert np.isfinite(output(model, images)).all()
+
+
+def test_exporting_leaves_the_module_as_it_was():
+    network = build(SPACE, SPACE.lightest).train()
+    to_onnx(network, torch.randn(1, 1, 28, 28))
+    assert network.training
+
+
+@pytest.mark.parametrize("name", ["torch", "onnxruntime"])
+def test_every_item_of_a_plan_gets_a_call(name):
+    plan = Plan(SPACE, networks=4, unseen=4)
+    before = torch.get_num_threads()
+    runs = list(runs_on(make_target(name), plan))
+    torch.set_num_threads(before)
+    assert len(runs) == len(plan.visits) + 1
+    for run in runs:
+        run()
+
+
+def test_a_bundle_says_the_same_of_its_runtime_as_the_target():
+    described = session_fingerprint(2)
+    fingerprint = make_target("onnxruntime", threads=2).fingerprint
+    assert all(getattr(fingerprint, name) == value for name, value in described.items())
