@@ -9,7 +9,7 @@ import pytest
 
 import hardcorenas as hc
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.train.recipe import PAPER, RECIPES, SMALL, Recipe, recipe_for
+from hardcorenas.train.recipe import PAPER, RECIPES, SMALL, Recipe, TrainingSettings
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_the_papers_numbers():
 )
 def test_small_images_get_the_small_recipe(preset, resolution, name):
     space = hc.SearchSpace.preset(preset).replace(resolution=resolution)
-    assert recipe_for(space, None, {}) == RECIPES[name]
+    assert TrainingSettings().recipe_for(space) == RECIPES[name]
     assert RECIPES[name] is (SMALL if name == "small" else PAPER)
 
 

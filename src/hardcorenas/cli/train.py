@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -78,11 +78,12 @@ def train(
     from hardcorenas.jobs.processes import is_first_process, suitable_count
     from hardcorenas.jobs.signals import Interrupted
     from hardcorenas.train.job import Job
-    from hardcorenas.train.recipe import recipe_for
+    from hardcorenas.train.recipe import TrainingSettings
     from hardcorenas.train.supernet_training import train_supernet
 
     chosen = changed_space(SearchSpace.load(space), resolution)
-    changes = {
+    changes: dict[str, object] = {
+        "recipe": recipe,
         "heaviest_epochs": heaviest_epochs,
         "paths_epochs": paths_epochs,
         "batch_size": batch_size,
@@ -95,11 +96,11 @@ def train(
         "accumulate": accumulate,
         "paths": paths,
     }
-    given = {field: value for field, value in changes.items() if value is not None}
+    given: dict[str, Any] = {k: v for k, v in changes.items() if v is not None}
     job = Job(
         space=chosen,
         data=data,
-        recipe=recipe_for(chosen, recipe, given),
+        recipe=TrainingSettings(**given).recipe_for(chosen),
         folder=folder or Path("runs") / f"{chosen.name}-{Path(data).resolve().name}",
         seed=seed,
         heldout_share=heldout_share,

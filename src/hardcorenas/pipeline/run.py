@@ -41,7 +41,7 @@ from hardcorenas.space import SearchSpace
 from hardcorenas.train.data.named import SETS
 from hardcorenas.train.finetune import FinetuneJob, finetune, finished, identity
 from hardcorenas.train.job import Job, claimed_data, job_data, require_own_folder
-from hardcorenas.train.recipe import recipe_for
+from hardcorenas.train.recipe import TrainingSettings
 from hardcorenas.train.supernet_training import train_supernet
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def training_job(config: Config) -> Job:
     return Job(
         space=space,
         data=config.data,
-        recipe=recipe_for(space, config.training.recipe, config.training.changes()),
+        recipe=TrainingSettings(**vars(config.training)).recipe_for(space),
         folder=config.run_folder,
         seed=config.seed,
         heldout_share=config.heldout_share,

@@ -1,99 +1,89 @@
-"""How a supernet is trained: every number of it, in one place."""
+"""How networks are trained: every number of it, in one place."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-from hardcorenas.errors import InvalidArgumentError, shown
-from hardcorenas.train.data import Augmentation
+from hardcorenas.settings import SettingError, Settings, given, overriding, setting
 
 if TYPE_CHECKING:
     from hardcorenas.space import SearchSpace
 
+Augmentation = Literal["none", "shift-flip", "autoaugment"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
 PathsPerBatch = Literal["multi", "single"]
+Start = Literal["supernet", "scratch"]
 
-_LARGEST_SMALL_RESOLUTION = 64
-
-
-def _require(recipe: Recipe, name: str, holds: bool, expected: str) -> None:
-    if not holds:
-        value = getattr(recipe, name)
-        raise InvalidArgumentError(f"{name}: expected {expected}, got {shown(value)}")
+LARGEST_SMALL_RESOLUTION = 64  # pixels; up to here images are small, and recipes short
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """Everything that decides what training does, apart from the data and the seed.
+class Recipe(Settings):
+    """Everything that decides what training a supernet does, apart from the data and the seed.
 
-    Attributes:
-        heaviest_epochs: Length of the first phase, which trains the heaviest network.
-        paths_epochs: Length of the second, which trains all of them.
-        batch_size: Images in one step, over all processes.
-        accumulate: In how many pieces a batch is run, for want of memory; statistics are a piece's.
-        learning_rate: At its peak; it follows half a cosine to 0 in each phase.
-        paths_learning_rate: The same for the second phase.
-        warmup_epochs: How long the rate rises from 0 at the start of each phase.
-        momentum: Of SGD, in Nesterov's form.
-        weight_decay: Pull of every weight towards 0.
-        label_smoothing: Share of the target spread over all classes.
-        mixup: Parameter of the Beta distribution of mixing weights; 0 for none.
-        augmentation: What is done to training images.
-        flip: Whether a mirror image is still of its class.
-        ema_decay: Share of the averaged weights that a step keeps; 0 for none.
-        clip_norm: Longest gradient; 0 for no limit.
-        precision: Of activations; "auto" is float16 on CUDA, float32 elsewhere.
-        distillation: Share of the second phase's loss that follows the heaviest network.
-        paths: "multi": every image its own path; "single": one for a batch, for comparison.
+    The defaults are the paper's numbers, but for the batch size (it names 200 and 16, on eight
+    GPUs) and the decay of the averaged weights, which it leaves open.
     """
 
-    heaviest_epochs: int = 250
-    paths_epochs: int = 100
-    batch_size: int = 256
-    accumulate: int = 1
-    learning_rate: float = 0.1
-    paths_learning_rate: float = 0.1
-    warmup_epochs: float = 0.0
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
-    label_smoothing: float = 0.1
-    mixup: float = 0.2
-    augmentation: Augmentation = "autoaugment"
-    flip: bool = True
-    ema_decay: float = 0.9999
-    clip_norm: float = 0.0
-    precision: Precision = "auto"
-    distillation: float = 0.0
-    paths: PathsPerBatch = "multi"
+    heaviest_epochs: int = setting(
+        250, "Length of the first phase, which trains the heaviest network.", at_least=0
+    )
+    paths_epochs: int = setting(100, "Length of the second, which trains all networks.", at_least=0)
+    batch_size: int = setting(
+        256, "Images in one step, over all processes.", at_least=2, at_most=2**20
+    )
+    accumulate: int = setting(
+        1, "In how many pieces a batch is run, for want of memory.", at_least=1
+    )
+    learning_rate: float = setting(
+        0.1, "At its peak; alone it is meant for both phases.", above=0, below=100
+    )
+    paths_learning_rate: float = setting(
+        0.1, "Of the second phase, at its peak.", above=0, below=100
+    )
+    warmup_epochs: float = setting(
+        0.0, "How long the rate rises at the start of each phase, in epochs.", at_least=0
+    )
+    momentum: float = setting(0.9, "Of SGD, in Nesterov's form.", at_least=0, below=1)
+    weight_decay: float = setting(1e-4, "Pull of every weight towards 0.", at_least=0)
+    label_smoothing: float = setting(
+        0.1, "Share of the target spread over all classes.", at_least=0, below=1
+    )
+    mixup: float = setting(
+        0.2, "Parameter of the Beta distribution of mixing weights; 0 for none.", at_least=0
+    )
+    augmentation: Augmentation = setting("autoaugment", "What is done to training images.")
+    flip: bool = setting(True, "Whether a mirror image is still of its class.")
+    ema_decay: float = setting(
+        0.9999, "Share of the averaged weights that a step keeps; 0 for none.", at_least=0, below=1
+    )
+    clip_norm: float = setting(0.0, "Longest gradient; 0 for no limit.", at_least=0)
+    precision: Precision = setting(
+        "auto", "Of activations; auto is float16 on CUDA, float32 elsewhere."
+    )
+    distillation: float = setting(
+        0.0,
+        "Share of the second phase's loss that follows the heaviest network.",
+        at_least=0,
+        at_most=1,
+    )
+    paths: PathsPerBatch = setting(
+        "multi", "multi: every image its own path; single: one for a batch, for comparison."
+    )
 
     def __post_init__(self) -> None:
-        wholes = {"heaviest_epochs": 0, "paths_epochs": 0, "accumulate": 1, "batch_size": 2}
-        for name, least in wholes.items():
-            _require(self, name, isinstance(getattr(self, name), int), "a whole number")
-            _require(self, name, getattr(self, name) >= least, f"at least {least}")
-        _require(self, "batch_size", self.batch_size <= 2**20, "at most 1,048,576")
-        _require(self, "accumulate", self.accumulate <= self.batch_size // 2, "fewer pieces")
-        for name in ("learning_rate", "paths_learning_rate"):
-            _require(self, name, 0 < getattr(self, name) < 100, "above 0 and below 100")
-        for name in ("momentum", "label_smoothing", "ema_decay"):
-            _require(self, name, 0 <= getattr(self, name) < 1, "from 0 up to, not including, 1")
-        for name in ("warmup_epochs", "weight_decay", "mixup", "clip_norm"):
-            _require(self, name, 0 <= getattr(self, name) < math.inf, "0 or more")
-        some = self.heaviest_epochs + self.paths_epochs > 0
-        _require(self, "paths_epochs", some, "above 0 when heaviest_epochs is 0")
-        _require(self, "distillation", 0 <= self.distillation <= 1, "from 0 to 1")
-        taught = self.heaviest_epochs > 0 or not self.distillation
-        _require(self, "distillation", taught, "0 when the heaviest network is not trained")
-        for name, allowed in (
-            ("augmentation", Augmentation),
-            ("precision", Precision),
-            ("paths", PathsPerBatch),
-        ):
-            words = get_args(allowed)
-            _require(self, name, getattr(self, name) in words, f"one of {', '.join(words)}")
+        super().__post_init__()
+        if self.accumulate > self.batch_size // 2:
+            raise SettingError("accumulate", f"expected fewer pieces, got {self.accumulate}")
+        if not self.heaviest_epochs + self.paths_epochs:
+            raise SettingError("paths_epochs", "expected above 0 when heaviest_epochs is 0, got 0")
+        if self.distillation and not self.heaviest_epochs:
+            raise SettingError(
+                "distillation",
+                f"expected 0 when the heaviest network is not trained, got {self.distillation}",
+            )
 
     def replace(self, **changes: Any) -> Recipe:
         """Return a copy with some numbers changed."""
@@ -101,8 +91,6 @@ class Recipe:
 
 
 PAPER = Recipe()
-"""The paper's numbers, but for the batch size (it names 200 and 16, on eight GPUs) and the decay of
-the averaged weights, which it leaves open."""
 
 SMALL = Recipe(
     heaviest_epochs=8,
@@ -122,17 +110,45 @@ SMALL = Recipe(
 RECIPES = {"paper": PAPER, "small": SMALL}
 
 
-def recipe_for(space: SearchSpace, name: str | None, changes: dict[str, Any]) -> Recipe:
-    """Return a recipe with some numbers changed.
+@dataclass(frozen=True)
+@overriding(Recipe)
+class TrainingSettings(Settings):
+    """How the supernet is trained: a recipe, and what differs from it."""
 
-    Args:
-        space: Decides which recipe, where none is named.
-        name: One of `RECIPES`.
-        changes: Fields; a learning rate alone is meant for both phases.
-    """
-    name = name or ("small" if space.resolution <= _LARGEST_SMALL_RESOLUTION else "paper")
-    if name not in RECIPES:
-        raise InvalidArgumentError(f"recipe: expected one of {', '.join(RECIPES)}, got {name!r}")
-    if "learning_rate" in changes:
-        changes = {"paths_learning_rate": changes["learning_rate"], **changes}
-    return RECIPES[name].replace(**changes)
+    recipe: Literal["small", "paper"] | None = setting(
+        None, "Where to begin; by default small up to 64 pixels, else paper."
+    )
+
+    def recipe_for(self, space: SearchSpace) -> Recipe:
+        """Return all numbers; a learning rate alone is meant for both phases."""
+        changes = given(self, "recipe")
+        if "learning_rate" in changes:
+            changes = {"paths_learning_rate": changes["learning_rate"], **changes}
+        usual = "small" if is_small(space) else "paper"
+        return RECIPES[self.recipe or usual].replace(**changes)
+
+
+@dataclass(frozen=True)
+class FinetuneSettings(Settings):
+    """How a network is trained by itself; all else is as in the supernet's recipe."""
+
+    epochs: int | None = setting(
+        None, "Length; by default 10 up to 64 pixels, else 50.", at_least=1, at_most=10**6
+    )
+    learning_rate: float | None = setting(
+        None, "At its peak; by default one that suits the size.", above=0, below=100
+    )
+    distillation: float = setting(
+        0.5, "Share of the loss that follows the heaviest network.", at_least=0, at_most=1
+    )
+    start: Start = setting("supernet", "Which weights it begins with; scratch for random ones.")
+
+    def length(self, space: SearchSpace) -> tuple[int, float]:
+        """Return epochs and learning rate, decided by the size of the images where left open."""
+        epochs, rate = (10, 0.1) if is_small(space) else (50, 0.03)
+        return self.epochs or epochs, self.learning_rate or rate
+
+
+def is_small(space: SearchSpace) -> bool:
+    """Return whether a space is of small images."""
+    return space.resolution <= LARGEST_SMALL_RESOLUTION

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from hardcorenas.errors import InvalidArgumentError, shown
+from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.search.bcsfw import Start
 from hardcorenas.search.projection import Method as Projection
+from hardcorenas.settings import Settings, setting
 
 Method = Literal["bcsfw", "random", "evolution", "penalty"]
 
@@ -21,51 +22,29 @@ _SAFE_PROJECTIONS = ("exact", "greedy", "joint")
 
 
 @dataclass(frozen=True)
-class SearchSettings:
-    """What decides a search, apart from the model, the images and the budgets.
+class SearchSettings(Settings):
+    """How a network is searched for."""
 
-    Attributes:
-        method: ``"bcsfw"``; for comparison ``"random"``, ``"evolution"``, or ``"penalty"``, which
-            need not keep the budgets.
-        start: Where BCSFW starts.
-        projection: How its point becomes a network.
-        epochs: How many times BCSFW looks at all held-out images; the paper's is 2.
-        batch_size: Images of one step; None for one that gives about a hundred steps.
-        local_networks: Networks that the local search behind BCSFW may score; None for 40.
-        penalty: The weight λ of the soft penalty.
-        seed: Decides everything that is random.
-    """
-
-    method: Method = "bcsfw"
-    start: Start = "balanced"
-    projection: Projection = "exact"
-    epochs: float = 2.0
-    batch_size: int | None = None
-    local_networks: int | None = None
-    penalty: float = 1.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, allowed in (("method", Method), ("start", Start), ("projection", Projection)):
-            if getattr(self, name) not in get_args(allowed):
-                words = ", ".join(get_args(allowed))
-                given = shown(getattr(self, name))
-                raise InvalidArgumentError(f"{name}: expected one of {words}, got {given}")
-        rules = (
-            ("epochs", 0 < self.epochs < 1e6, "above 0"),
-            ("batch_size", self.batch_size is None or self.batch_size >= 1, "at least 1"),
-            (
-                "local_networks",
-                self.local_networks is None or self.local_networks >= 0,
-                "0 or more",
-            ),
-            ("penalty", 0 <= self.penalty < 1e12, "0 or more"),
-            ("seed", self.seed >= 0, "0 or more"),
-        )
-        for name, holds, expected in rules:
-            if not holds:
-                given = shown(getattr(self, name))
-                raise InvalidArgumentError(f"{name}: expected {expected}, got {given}")
+    method: Method = setting(
+        "bcsfw", "bcsfw; for comparison random, evolution or penalty, all at the same cost."
+    )
+    start: Start = setting("balanced", "Where BCSFW starts: balanced, or lightest, as the paper.")
+    projection: Projection = setting(
+        "exact",
+        "How its point becomes a network: exact, greedy or joint; argmax and relaxed need not "
+        "keep the budgets.",
+    )
+    epochs: float = setting(
+        2.0, "Length of the search, in passes over the held-out images.", above=0, below=1e6
+    )
+    batch_size: int | None = setting(
+        None, "Images of one step; by default so that there are about a hundred steps.", at_least=1
+    )
+    local_networks: int | None = setting(
+        None, "Networks next to the found one that may be scored; 0 for none.", at_least=0
+    )
+    penalty: float = setting(1.0, "Weight of the soft penalty.", at_least=0)
+    seed: int = setting(0, "Decides everything that is random.", at_least=0)
 
     @property
     def keeps_budgets(self) -> bool:

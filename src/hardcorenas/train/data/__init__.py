@@ -6,7 +6,6 @@ those into tensors, reproducibly to the bit.
 """
 
 from hardcorenas.train.data.batches import (
-    Augmentation,
     Normalise,
     evaluation_batches,
     num_batches,
@@ -17,7 +16,6 @@ from hardcorenas.train.data.loading import ImageData, load_data
 
 __all__ = [
     "ArrayImages",
-    "Augmentation",
     "FileImages",
     "ImageData",
     "Images",

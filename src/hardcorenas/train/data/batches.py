@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import torch
@@ -20,11 +20,11 @@ from hardcorenas.errors import DataError, InvalidArgumentError, shown
 from hardcorenas.train.data.augmentation import autoaugment, centre_crop, shift_flip
 from hardcorenas.train.data.chance import Use, draws, permutation
 from hardcorenas.train.data.split import representative_order
+from hardcorenas.train.recipe import Augmentation
 
 if TYPE_CHECKING:
     from hardcorenas.train.data.images import Images
 
-Augmentation = Literal["none", "shift-flip", "autoaugment"]
 Batch = tuple[torch.Tensor, torch.Tensor]
 Change = Callable[[torch.Tensor, NDArray[np.uint64]], torch.Tensor]
 
