@@ -82,8 +82,8 @@ def _digest(path: str, _inode: int, _size: int, _mtime_ns: int) -> str:
 
 def digest_of(content: object) -> str:
     """Return the SHA-256 of plain data, the same for equal data."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def is_file(text: str | Path) -> bool:
