@@ -103,7 +103,8 @@ def read_text(path: str | Path) -> str:
             raise ArtifactError(f"{shown_path(path)}: is a pipe or a device; expected a file")
         if known.st_size > LARGEST_TEXT_BYTES:
             raise ArtifactError(f"{shown_path(path)}: is larger than any file of ours")
-        return path.read_text(encoding="utf-8-sig")  # editors on Windows put a mark in front
+        # Editors on Windows put a mark in front. Line ends stay as they are, for TOML has rules.
+        return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         raise ArtifactError(f"{shown_path(path)}: no such file") from None
     except UnicodeDecodeError:
