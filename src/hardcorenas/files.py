@@ -103,8 +103,7 @@ def read_text(path: str | Path) -> str:
             raise ArtifactError(f"{shown_path(path)}: is a pipe or a device; expected a file")
         if known.st_size > LARGEST_TEXT_BYTES:
             raise ArtifactError(f"{shown_path(path)}: is larger than any file of ours")
-        # Editors on Windows put a mark in front. Line ends stay as they are, for TOML has rules.
-        return path.read_bytes().decode("utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")  # editors on Windows put a mark in front
     except FileNotFoundError:
         raise ArtifactError(f"{shown_path(path)}: no such file") from None
     except UnicodeDecodeError:

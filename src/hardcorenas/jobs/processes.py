@@ -39,7 +39,6 @@ FEWEST_IMAGES = 32  # a process: fewer would be groups of one or two
 # A process that has ended is noticed at once; one that reads a large folder is waited for.
 _PATIENCE = timedelta(hours=12)
 _PATIENCE_TO_MEET = timedelta(seconds=30)  # until the first process, which is there, is found
-_MOST_PER_CORE = 4  # more only wait for each other, and take all memory
 _STARTED, _ERROR = "started", "error"
 _OTHER_ENDED = (
     "another process of this training has ended, perhaps for want of memory; "
@@ -149,10 +148,6 @@ def suitable_count(batch_size: int) -> int:
 
 def require_processes(count: int, batch_size: int | None = None) -> None:
     """Refuse a number of processes that cannot be, or cannot share a batch equally."""
-    if count > (most := _MOST_PER_CORE * num_cores()):
-        raise InvalidArgumentError(
-            f"processes: expected at most {most}, {_MOST_PER_CORE} for each core, got {count}"
-        )
     if count < 1 or (batch_size is not None and batch_size % count):
         expected = "at least 1" if batch_size is None else f"that divides the batch of {batch_size}"
         raise InvalidArgumentError(f"processes: expected a number {expected}, got {count}")
