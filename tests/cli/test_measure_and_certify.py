@@ -98,7 +98,7 @@ def test_a_result_is_never_overwritten_by_its_table(tmp_path, capsys, monkeypatc
     [
         (["measure"], ["name a space"]),
         (["measure", "nothing"], ["nothing"]),
-        (["measure", "gray28", "--target", "tflite"], ["--target", "onnxruntime"]),
+        (["measure", "gray28", "--target", "tflite"], ["target: expected one of onnxruntime"]),
         (["measure", "gray28", "--threads", "0"], ["threads"]),
         (["measure", "gray28", "--batch-size", "1.5"], ["whole number"]),
         (["measure", "gray28", "--precision", "int8"], ["precision", "float32"]),

@@ -53,11 +53,11 @@ class TrainingProgress:
         show_steps(self._bar, _PHASES[moment.phase], moment)
 
     def summary(self) -> str:
-        """Return how it ended."""
+        """Return how it ended; nothing where there was nothing left to do."""
         if self._evaluated is None:
-            return "was trained to its end before"
+            return ""
         accuracies = self._evaluated.accuracies.items()
-        return f"trained in {clock(self._evaluated.seconds)}; accuracy on held-out images: " + (
+        return f"trained in {clock(self._evaluated.seconds)}; held-out accuracy: " + (
             ", ".join(f"{name} {accuracy:.1%}" for name, accuracy in accuracies)
         )
 

@@ -73,5 +73,5 @@ def train(
         interruption.advice = "give the same command with --resume to go on"
         raise
     if is_first_process():
-        print_sentence(shown.summary())
+        print_sentence(shown.summary() or f"{job.folder}: was trained to its end before")
         print(f"written: {job.folder / 'supernet.safetensors'}")
