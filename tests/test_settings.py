@@ -29,7 +29,7 @@ from hardcorenas.settings import (
 QUIETLY = {"exit_on_error": False, "print_error": False, "result_action": "return_value"}
 NUMBERS = (
     st.integers(-3, 5000)
-    | st.floats(allow_nan=False)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.floats(-2, 2)
     | st.sampled_from([0, 1, -1, 0.5, 1e6, 2**20, 2**20 + 1, 3600, 1440, 100, 10**12, 1e308])
 )
