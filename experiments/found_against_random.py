@@ -18,16 +18,17 @@ import numpy as np
 
 import hardcorenas as hc
 from hardcorenas import files
-from hardcorenas.config import CertifyConfig, FinetuneConfig
+from hardcorenas.deploy.settings import CertifySettings
 from hardcorenas.pipeline.run import run as whole_job
 from hardcorenas.train.data import load_data
 from hardcorenas.train.evaluate import accuracy
 from hardcorenas.train.finetune import FinetuneJob, finetune, load_finetuned
+from hardcorenas.train.recipe import FinetuneSettings
 from hardcorenas.train.trained import TrainedSupernet
 from setting import ALONE
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
-SHORT = CertifyConfig(seconds=5, attempts=1)  # the certificate is not the question here
+SHORT = CertifySettings(seconds=5, attempts=1)  # the certificate is not the question here
 
 
 def near_budget(problem, rng, number):
@@ -98,8 +99,8 @@ def made_quick(config):
         config,
         training=replace(config.training, heaviest_epochs=1, paths_epochs=1),
         search=replace(config.search, epochs=0.2, local_networks=2),
-        finetune=FinetuneConfig(epochs=1),
-        certify=CertifyConfig(seconds=1, attempts=1),
+        finetune=FinetuneSettings(epochs=1),
+        certify=CertifySettings(seconds=1, attempts=1),
     )
 
 
@@ -113,7 +114,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="a toy size, to see that it runs")
     parser.add_argument("--out", type=Path, default=RESULTS / "found_against_random.json")
     arguments = parser.parse_args()
-    base = hc.Config(budgets=("latency=50%",), finetune=FinetuneConfig(epochs=5), certify=SHORT)
+    base = hc.Config(budgets=("latency=50%",), finetune=FinetuneSettings(epochs=5), certify=SHORT)
     images = "fashion-mnist"
     if arguments.quick:
         base, images = made_quick(base), "fashion-mnist-sample"

@@ -15,7 +15,7 @@ ROOT = Path(hardcorenas.__file__).parent
 LAYERS = (
     *("errors", "files", "machine", "versions", "torchvision_import", "settings", "artifacts"),
     *("space", "networks", "resources", "supernet", "jobs", "train", "search", "deploy"),
-    *("report", "config", "pipeline", "cli"),
+    *("report", "pipeline", "cli"),
 )
 # Modules that work without torch: importing all of them does not import it.
 TORCH_FREE = ("errors", "files", "settings", "artifacts", "space", "resources", "search", "report")

@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hardcorenas.config import Config, read_config
     from hardcorenas.deploy.certificate import certify
     from hardcorenas.deploy.export import export
     from hardcorenas.deploy.saved_network import load
     from hardcorenas.networks.build import build
+    from hardcorenas.pipeline.config import Config, read_config
     from hardcorenas.pipeline.run import run
     from hardcorenas.report.page import write_report
     from hardcorenas.resources.budget import Budget
@@ -31,7 +31,7 @@ _HOMES = {
     "Architecture": "hardcorenas.space",
     "Budget": "hardcorenas.resources.budget",
     "Choice": "hardcorenas.space",
-    "Config": "hardcorenas.config",
+    "Config": "hardcorenas.pipeline.config",
     "Head": "hardcorenas.space",
     "ResourceTable": "hardcorenas.resources.table",
     "SearchSettings": "hardcorenas.search.on_supernet.settings",
@@ -45,7 +45,7 @@ _HOMES = {
     "export": "hardcorenas.deploy.export",
     "load": "hardcorenas.deploy.saved_network",
     "measure": "hardcorenas.resources.measuring",
-    "read_config": "hardcorenas.config",
+    "read_config": "hardcorenas.pipeline.config",
     "run": "hardcorenas.pipeline.run",
     "search_architecture": "hardcorenas.search.on_supernet.searching",
     "write_report": "hardcorenas.report.page",

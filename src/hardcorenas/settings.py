@@ -14,11 +14,13 @@ import difflib
 import functools
 import math
 import re
+import tomllib
 import types
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from hardcorenas.errors import HardcorenasError, shown
+from hardcorenas.errors import InvalidArgumentError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,9 +37,14 @@ _EXPECTED: Mapping[type, str] = {
     str: "a text",
     tuple: "a list of texts",
 }
+# Python would also take 1_0 and the digits of other alphabets, which are more likely slips.
+_WRITTEN: Mapping[type, str] = {
+    int: r"[+-]?[0-9]+",
+    float: r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|nan)",
+}
 
 
-class SettingError(HardcorenasError, ValueError):
+class SettingError(InvalidArgumentError):
     """A setting is unknown or has a value that it cannot have; names the file and the key.
 
     Attributes:
@@ -117,16 +124,39 @@ class Setting:
     range: Range
     help: str
 
-    def suits(self, value: object) -> bool:
+    def _suits(self, value: object) -> bool:
         """Return whether a value is of its kind; a whole number is a number, a bool is none."""
         accepted = {float: (int, float), tuple: (list, tuple)}.get(self.kind, (self.kind,))
         return isinstance(value, accepted) and (self.kind is bool or not isinstance(value, bool))
+
+    def read(self, text: str) -> object:
+        """Return what a text means, written as in TOML or plainly; itself if it means nothing.
+
+        Plainly: texts without quotes, lists as ``one,two``, and ``none`` for a setting that may be
+        left out.
+        """
+        text = text.strip()
+        if self.optional and text.lower() == "none" and "none" not in self.words:
+            return None
+        value = _toml_value(text)
+        if isinstance(value, list) and self.kind is tuple:
+            return value
+        if isinstance(value, str):
+            text = value  # quotes that the shell has left
+        if self.kind is tuple:
+            return [part.strip() for part in text.split(",")] if text else []
+        if self.kind is bool:
+            return {"true": True, "false": False}.get(text.lower(), text)
+        if re.fullmatch(_WRITTEN.get(self.kind, ""), text, re.IGNORECASE | re.ASCII):
+            with suppress(ValueError):  # Python reads no numbers of thousands of digits
+                return self.kind(text)
+        return text
 
     def checked(self, value: object) -> Any:
         """Return a value as it is kept, or raise a `SettingError`."""
         if value is None and self.optional:
             return None
-        if not self.suits(value):
+        if not self._suits(value):
             expected = _EXPECTED.get(self.kind, f"a {self.kind.__name__}")
             given = "a section" if isinstance(value, dict) else shown(value)
             raise SettingError(self.name, f"expected {expected}, got {given}")
@@ -144,27 +174,42 @@ class Setting:
         return value
 
     def _text(self, key: str, value: object) -> str:
-        if not isinstance(value, str) or not value.strip() or _BREAKS_A_LINE.search(value):
-            raise SettingError(key, f"expected a text on one line, got {shown(value)}")
+        if not isinstance(value, str):
+            given = "a section" if isinstance(value, dict) else shown(value)
+            raise SettingError(key, f"expected a text, got {given}")
         if self.words and value not in self.words:
             close = difflib.get_close_matches(value, self.words, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             expected = ", ".join(self.words)
             raise SettingError(key, f"expected one of {expected}, got {shown(value)}{hint}")
+        if not value.strip() or _BREAKS_A_LINE.search(value):
+            raise SettingError(key, f"expected a text on one line, got {shown(value)}")
         return value
+
+
+def _toml_value(text: str) -> object:
+    try:
+        document = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return None
+    return document["value"] if len(document) == 1 else None  # more if it has lines of its own
 
 
 class Settings:
     """Base of frozen dataclasses of settings: all values are checked when one is made."""
 
     def __post_init__(self) -> None:
-        for name, declared in settings_of(type(self)).items():  # type: ignore[arg-type]
+        for name, declared in settings_of(type(self)).items():
             object.__setattr__(self, name, declared.checked(getattr(self, name)))
 
 
-@functools.cache
 def settings_of(section: type) -> dict[str, Setting]:
     """Return the settings of a class, by name."""
+    return _settings_of(section)
+
+
+@functools.cache
+def _settings_of(section: type) -> dict[str, Setting]:
     hints = get_type_hints(section)
     return {
         field.name: _declared(field, hints[field.name]) for field in dataclasses.fields(section)

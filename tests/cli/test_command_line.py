@@ -175,6 +175,23 @@ def test_a_full_disk_is_told_in_one_line():
         (["space", "mobile", "--resolution", "２２４"], "expected a whole number"),
         (["space", "--classes", "3"], "need a space"),
         (["space", "mobile", "--toml", "--json"], "leave the other options out"),
+        (["space", "mobile", "--classes", "1_0"], "expected a whole number, got '1_0'"),
+        (["space", "mobile", "--classes", "٣"], "expected a whole number, got '٣'"),
+        (["train", "--recipe", ""], "recipe: expected one of small, paper, got ''"),
+        (["train", "--recipe", "smal"], "did you mean small?"),
+        (["train", "--seed", "1_0"], "seed: expected a whole number, got '1_0'"),
+        (["train", "--momentum", "0_1.5"], "momentum: expected a number, got '0_1.5'"),
+        (["train", "--momentum", "٣"], "momentum: expected a number, got '٣'"),
+        (["train", "--processes", "999999999999"], "processes: expected a number from 1 to 1024"),
+        (["search", "run", "--budget", "1ms", "--processes", "999999999999"], "from 1 to 1024"),
+        (["export", "net", "--batch-size", "999999999999"], "batch_size: expected a number from"),
+        (["export", "net", "--formats", "onnx,gif"], "formats[1]: expected one of onnx, torch"),
+        (["space", "x" * 10**6], "neither a file nor a preset"),
+        (["x" * 10**6], "xxx"),
+        (["space", "mobile", "--" + "x" * 10**6], "xxx"),
+        (["train", "--epochs" + "x " * 10**6], "x"),
+        (["certify", "lightest", "--table", "x" * 10**6, "--budget", "1ms"], "xxx"),
+        (["certify", "x/" * 10**6, "--table", "t.json", "--budget", "1ms"], "t.json"),
     ],
 )
 def test_a_mistake_gets_one_line_and_exit_code_2(arguments, message, capsys):
@@ -184,6 +201,29 @@ def test_a_mistake_gets_one_line_and_exit_code_2(arguments, message, capsys):
     assert captured.err.startswith("error: ")
     assert captured.err.count("\n") == 1
     assert message in captured.err
+    assert len(captured.err) < 1100
+
+
+def test_output_that_fails_without_a_reason(monkeypatch, capsys):
+    def fail(*_arguments, **_options):
+        raise OSError("the printer is on fire")
+
+    monkeypatch.setattr("hardcorenas.cli.app", fail)
+    assert execute(["space"]) == 2
+    error = "error: output cannot be written (the printer is on fire)\n"
+    assert capsys.readouterr().err == error
+
+
+def test_a_space_of_a_pipe_or_of_bare_carriage_returns_is_refused(tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe.toml")
+    assert execute(["space", str(tmp_path / "pipe.toml")]) == 2
+    assert "is a pipe or a device; expected a file" in capsys.readouterr().err
+    path = tmp_path / "old.toml"
+    path.write_bytes(preset_text("gray28").replace("\n", "\r").encode())
+    assert execute(["space", str(path)]) == 2
+    assert "old.toml" in capsys.readouterr().err
+    path.write_bytes(preset_text("gray28").replace("\n", "\r\n").encode())
+    assert hc.SearchSpace.load(path) == hc.SearchSpace.preset("gray28")
 
 
 def test_an_architecture_of_another_space_is_refused(tmp_path, capsys):

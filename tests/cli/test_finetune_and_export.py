@@ -89,7 +89,7 @@ def test_help_is_short(monkeypatch, capsys, command):
     out = capsys.readouterr().out
     assert len(out.splitlines()) <= 50
     assert "FOLDER" in out
-    expected = {"finetune": ["--epochs", "--distillation", "--start"], "export": ["--format"]}
+    expected = {"finetune": ["--epochs", "--distillation", "--start"], "export": ["--formats"]}
     for option in ("--supernet", "--output", *expected[command]):
         assert option in out
 
@@ -97,12 +97,12 @@ def test_help_is_short(monkeypatch, capsys, command):
 def test_from_a_found_network_to_files(finetune, place, capsys):
     assert finetune() == 0
     said = capsys.readouterr()
-    right, seconds, written, onwards = said.out.splitlines()
-    assert re.fullmatch(r"right: \d+\.\d% of held-out images", right)
+    accuracy, seconds, written, onwards = said.out.splitlines()
+    assert re.fullmatch(r"accuracy: \d+\.\d% on held-out images", accuracy)
     assert re.fullmatch(r"  0:\d\d of training", seconds)
     assert written == f"written: {FOLDER}/finetune/network.safetensors"
     assert onwards == f"next: hardcorenas export {FOLDER}"
-    assert re.search(r"fine-tuning: epoch 1/1, \d+\.\d% of held-out images right", said.err)
+    assert re.search(r"fine-tuning: epoch 1/1, accuracy \d+\.\d% on held-out images", said.err)
 
     # Again: nothing is trained.
     before = RunFolder(Path(FOLDER) / "finetune").weights("network").stat().st_mtime_ns
@@ -113,7 +113,8 @@ def test_from_a_found_network_to_files(finetune, place, capsys):
     # What it says comes next, in two formats.
     command = shlex.split(onwards.removeprefix("next: hardcorenas "))
     assert (
-        execute([*command, "--format", "onnx", "--format", "safetensors", "--batch-size", "2"]) == 0
+        execute([*command, "--formats", "onnx", "--formats", "safetensors", "--batch-size", "2"])
+        == 0
     )
     out = capsys.readouterr().out
     images = torch.randn(2, 1, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -174,11 +175,11 @@ def test_asked_to_stop(finetune, capsys, monkeypatch, number):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--epochs 0", ["epochs: expected at least 1, got 0"]),
-        ("--epochs 1.5", ["--epochs", "whole number"]),
-        ("--learning-rate 0", ["learning_rate: expected above 0"]),
-        ("--learning-rate nan", ["learning_rate: expected above 0"]),
-        ("--distillation 2", ["distillation: expected from 0 to 1"]),
+        ("--epochs 0", ["epochs: expected a number from 1 to 1e+06, got 0"]),
+        ("--epochs 1.5", ["epochs: expected a whole number, got '1.5'"]),
+        ("--learning-rate 0", ["learning_rate: expected a number between 0 and 100"]),
+        ("--learning-rate nan", ["learning_rate: expected a finite number"]),
+        ("--distillation 2", ["distillation: expected a number from 0 to 1"]),
         ("--start somewhere", ["start: expected one of supernet, scratch, got 'somewhere'"]),
         ("--architecture e9k9 -o other", ["expected 2 stages", "got 1"]),
         ("--architecture heaviest", ["another network needs another folder", "--output"]),
@@ -217,7 +218,7 @@ def test_what_it_says_comes_next_can_be_done(finetune, place, capsys):
     assert finetune("--supernet run", folder="elsewhere/mine") == 0
     said = capsys.readouterr().out.splitlines()[-1]
     command = shlex.split(said.removeprefix("next: hardcorenas "))
-    assert execute([*command, "--format", "safetensors"]) == 0
+    assert execute([*command, "--formats", "safetensors"]) == 0
 
 
 def test_a_folder_of_another_training(finetune, refused, place):
@@ -230,10 +231,11 @@ def test_a_folder_of_another_training(finetune, refused, place):
 
 def test_exports_that_cannot_be(finetune, refused, place):
     assert finetune() == 0
-    refused(f"export {FOLDER} --format gif", "gif")
+    refused(f"export {FOLDER} --formats gif", "gif")
     refused(f"export {FOLDER} --batch-size 0", "batch_size")
+    refused(f"export {FOLDER} --batch-size 999999999999", "batch_size: expected a number from 1")
     refused(f"export {FOLDER} --finetuned none", "none/network.safetensors: no such file")
     (place / "file").write_text("")
-    refused(f"export {FOLDER} --format safetensors -o file/mine", "cannot be written")
+    refused(f"export {FOLDER} --formats safetensors -o file/mine", "cannot be written")
     NetworkFolder(Path(FOLDER)).save_architecture(SPACE.heaviest)
-    refused(f"export {FOLDER} --format safetensors", "network.safetensors")
+    refused(f"export {FOLDER} --formats safetensors", "network.safetensors")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 
@@ -98,7 +99,7 @@ def test_a_result_is_never_overwritten_by_its_table(tmp_path, capsys, monkeypatc
     [
         (["measure"], ["name a space"]),
         (["measure", "nothing"], ["nothing"]),
-        (["measure", "gray28", "--target", "tflite"], ["--target", "onnxruntime"]),
+        (["measure", "gray28", "--target", "tflite"], ["target: expected one of onnxruntime"]),
         (["measure", "gray28", "--threads", "0"], ["threads"]),
         (["measure", "gray28", "--batch-size", "1.5"], ["whole number"]),
         (["measure", "gray28", "--precision", "int8"], ["precision", "float32"]),
@@ -131,6 +132,13 @@ def test_certifying_an_architecture(measured, tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().out.startswith("FAIL")
 
 
+def test_a_certificate_that_cannot_be_written_is_told_before_the_timing(measured, tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    command = ["certify", "lightest", "--table", str(measured), "--budget", "1s", "-o"]
+    for path in ("/dev/full", str(tmp_path / "pipe"), str(tmp_path)):
+        refused(capsys, [*command, path], f"--output {path}", "name a file")
+
+
 def test_an_architecture_of_another_image_size_is_refused(measured, tmp_path, capsys):
     hc.SearchSpace.preset("gray28").replace(resolution=20).lightest.save(tmp_path / "net.json")
     command = ["certify", str(tmp_path / "net.json"), "--table", str(measured)]
@@ -161,6 +169,8 @@ def test_a_budget_that_means_nothing(measured, capsys, budget, words):
 def spoiled_tables(text):
     """Every way a table can be bad, with a word that its error must have."""
     data = json.loads(text)
+    wrong_digest = json.dumps({**data, "digest": "0" * 64})
+    data.pop("digest", None)  # as one does who changes a table on purpose
 
     def changed(**fields):
         return json.dumps({**data, **fields})
@@ -174,6 +184,7 @@ def spoiled_tables(text):
         "torn": (text[: len(text) // 2], "is it torn"),
         "truncated": (text[:-3], "is it torn"),
         "empty": ("", "is it torn"),
+        "another cost": (wrong_digest, "is not as it was written, its digest differs"),
         "another kind": (changed(format="hardcorenas.architecture"), "is not a hardcorenas.table"),
         "another version": (changed(version=1), "version 1 is not readable"),
         "wrong unit": (changed(unit="ms"), "unit: expected one of ns"),

@@ -14,18 +14,18 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import hardcorenas as hc
-from hardcorenas.cli import live, tables
+from hardcorenas.cli import terminal
 from hardcorenas.cli.certify import print_certificate
-from hardcorenas.cli.live import LiveBar, fitted
-from hardcorenas.cli.run_progress import print_comparison, print_curve
-from hardcorenas.cli.search_progress import print_found, print_tightness
+from hardcorenas.cli.run import print_comparison
+from hardcorenas.cli.search import print_found, print_tightness
+from hardcorenas.cli.sweep import print_curve
+from hardcorenas.cli.terminal import ProgressBar, fitted, print_sentence
 from hardcorenas.deploy.certificate import Certificate, Entry
 from hardcorenas.deploy.network_timing import Timing
 from hardcorenas.pipeline.outcome import Compared
 from hardcorenas.resources import AdditiveTable, Budget, Provenance
 from hardcorenas.resources.units import UNITS
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.tightness import tightness
 from hardcorenas.train.finetune import Finetuned
 
 PHONE = "latency (phone)"
@@ -75,7 +75,7 @@ def certificate():
 
 
 def print_all(problem, outcome):
-    print_tightness(tightness(problem))
+    print_tightness(problem)
     print_certificate(certificate())
     print_comparison(outcome)
     print_curve(["latency=1234.567ms", "40%"], [outcome, outcome])
@@ -115,13 +115,13 @@ def test_what_is_counted_needs_no_unit_in_a_table():
 
 def test_sentences_are_wrapped_on_a_terminal_only(capsys, monkeypatch):
     long = "note: " + "as the yardstick says " * 8
-    tables.print_sentence(long)
+    print_sentence(long)
     assert capsys.readouterr().out == f"{long}\n"
-    monkeypatch.setattr("sys.stdout", terminal := io.StringIO())
-    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stdout", screen := io.StringIO())
+    monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "60")
-    tables.print_sentence(long)
-    lines = terminal.getvalue().splitlines()
+    print_sentence(long)
+    lines = screen.getvalue().splitlines()
     assert max(map(len, lines)) <= 60
     assert " ".join(lines) == long.strip()
 
@@ -147,8 +147,8 @@ def test_a_bar_is_drawn_on_one_line(monkeypatch, colour):
     screen = io.StringIO()
     drawn = {"file": screen, "width": 80, "force_terminal": True, "no_color": not colour}
     console = Console(**drawn, highlight=False, color_system="standard", _environ={})
-    monkeypatch.setattr(live, "Console", lambda **_: console)
-    bar = LiveBar()
+    monkeypatch.setattr(terminal, "Console", lambda **_: console)
+    bar = ProgressBar()
     for done in (25, 75):
         bar.show("fine-tuning random-10", done, 100, *FACTS)
         bar._bars.refresh()
@@ -167,10 +167,10 @@ def test_a_dumb_terminal_gets_lines(monkeypatch, kind):
     """It cannot take a bar back, so it is told a fact a minute, as a file is."""
     leader, follower = pty.openpty()
     monkeypatch.setenv("TERM", kind)
-    monkeypatch.setattr(live, "_LINE_EVERY", -1.0)
+    monkeypatch.setattr(terminal, "_LINE_EVERY", -1.0)
     with os.fdopen(follower, "w") as screen:
         monkeypatch.setattr("sys.stderr", screen)
-        bar = LiveBar()
+        bar = ProgressBar()
         bar.show("search", 1, 2, "loss 0.5")
         bar.close()
     said = os.read(leader, 10_000).decode()

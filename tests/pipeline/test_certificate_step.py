@@ -8,8 +8,8 @@ import json
 import pytest
 
 import hardcorenas as hc
-from hardcorenas.config import CertifyConfig
 from hardcorenas.deploy.certificate import Certificate, Timing
+from hardcorenas.deploy.settings import CertifySettings
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.pipeline import certificate_step
 from hardcorenas.pipeline.certificate_step import Certified, certify_exported, tightened
@@ -246,7 +246,7 @@ def test_a_certificate_is_of_one_file_and_its_budgets(exported, monkeypatch):
             SPACE.lightest,
             budgets,
             certificate=exported.with_name("certificate.json"),
-            config=CertifyConfig(),
+            config=CertifySettings(),
             watcher=recorder,
         )
         return recorder.begun, recorder.skipped

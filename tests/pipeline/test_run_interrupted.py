@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hardcorenas.config import read_config
+from hardcorenas.pipeline.config import read_config
 from hardcorenas.pipeline.run import run
 from pipeline.tiny_run import Command, Place, latency_table
 from pipeline.tiny_search import one_thread

@@ -6,12 +6,13 @@ import dataclasses
 
 import pytest
 
-from hardcorenas.config import Config, DeviceConfig
 from hardcorenas.errors import HardcorenasError, InfeasibleBudgetError
 from hardcorenas.pipeline import table_step
+from hardcorenas.pipeline.config import Config
 from hardcorenas.pipeline.run import run
 from hardcorenas.pipeline.table_step import is_of_this_device, latency_table
 from hardcorenas.resources import ResourceTable
+from hardcorenas.resources.settings import DeviceSettings
 from pipeline import tiny_run
 from pipeline.tiny_run import BeforeHours, Recorder, TooLateError
 from train.tiny_task import SPACE
@@ -46,7 +47,7 @@ def clock(monkeypatch):
 
 def table_of(folder, *, budgets=("latency=60%",), recorder=None, **device):
     """The table of a run in a folder."""
-    config = Config(budgets=budgets, device=DeviceConfig(**device))
+    config = Config(budgets=budgets, device=DeviceSettings(**device))
     return latency_table(config, SPACE, folder, recorder or Recorder())
 
 

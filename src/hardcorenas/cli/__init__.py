@@ -14,10 +14,31 @@ from cyclopts import App, CycloptsError
 
 from hardcorenas import __version__
 from hardcorenas.errors import HardcorenasError
+from hardcorenas.files import reason
+from hardcorenas.settings import SettingError
 
 USER_ERROR = 2
 INTERRUPTED = 130
+_LONGEST_LINE, _LONGEST_WORD = 1000, 200  # characters of an error
 _CERTIFICATE_CODES = "\n\nExit codes: 0 PASS, 1 FAIL, 3 UNCLEAR; 2 a mistake of yours, 130 Ctrl-C."
+_GOES_ON = "\n\nInterrupted, the same command goes on."
+_COMMANDS = {
+    "space": "Show a search space, or one network of it: stages, size, MACs, parameters, memory.",
+    "measure": "Measure what every choice of a space costs in time on your device; write a table.",
+    "certify": "Time a network on your device and certify whether it keeps its budgets."
+    f"{_CERTIFICATE_CODES}",
+    "data": "List and fetch data sets, or check a folder of images as training would.",
+    "train": "Train the supernet of a space on your images; see docs/training.md.",
+    "search": f"Find the best network of a supernet that keeps every budget.{_GOES_ON} Exit codes: "
+    "0 found, 1 a method without a promise broke a budget; 2 a mistake of yours, 130 Ctrl-C.",
+    "finetune": "Train a found network by itself, or a network from scratch for comparison.",
+    "export": "Write a trained network as ONNX, torch.export, safetensors or timm; check each.",
+    "run": "The whole job: from images and budgets to a trained, exported, certified network."
+    f"{_GOES_ON}{_CERTIFICATE_CODES}",
+    "sweep": "The whole job for several budgets: the curve of accuracy over latency."
+    f"{_GOES_ON}{_CERTIFICATE_CODES}",
+    "report": "Write one HTML page about runs: certificates, curve, networks, search, training.",
+}
 
 app = App(
     name="hardcorenas",
@@ -28,66 +49,8 @@ app = App(
     help_format="markdown",
     suppress_keyboard_interrupt=False,  # `execute` has its own exit code and last word
 )
-app.command(
-    "hardcorenas.cli.space:show",
-    name="space",
-    help="Show a search space, or one network of it: stages, size, MACs, parameters, memory.",
-)
-app.command(
-    "hardcorenas.cli.measure:measure",
-    name="measure",
-    help="Measure what every choice of a space costs in time on your device; write a table.",
-)
-app.command(
-    "hardcorenas.cli.certify:certify",
-    name="certify",
-    help="Time a network on your device and certify whether it keeps its budgets."
-    f"{_CERTIFICATE_CODES}",
-)
-app.command(
-    "hardcorenas.cli.data:data",
-    name="data",
-    help="List and fetch data sets, or check a folder of images as training would.",
-)
-app.command(
-    "hardcorenas.cli.train:train",
-    name="train",
-    help="Train the supernet of a space on your images; see docs/training.md.",
-)
-app.command(
-    "hardcorenas.cli.search:search",
-    name="search",
-    help="Find the best network of a supernet that keeps every budget."
-    "\n\nInterrupted, the same command goes on. Exit codes: 0 found, 1 a method without a "
-    "promise broke a budget; 2 a mistake of yours, 130 Ctrl-C.",
-)
-app.command(
-    "hardcorenas.cli.finetune:finetune",
-    name="finetune",
-    help="Train a found network by itself, or a network from scratch for comparison.",
-)
-app.command(
-    "hardcorenas.cli.export:export",
-    name="export",
-    help="Write a trained network as ONNX, torch.export, safetensors or timm, and check each.",
-)
-app.command(
-    "hardcorenas.cli.run:run",
-    name="run",
-    help="The whole job: from images and budgets to a trained, exported, certified network."
-    f"\n\nInterrupted, the same command goes on.{_CERTIFICATE_CODES}",
-)
-app.command(
-    "hardcorenas.cli.sweep:sweep",
-    name="sweep",
-    help="The whole job for several budgets: the curve of accuracy over latency."
-    f"\n\nInterrupted, the same command goes on.{_CERTIFICATE_CODES}",
-)
-app.command(
-    "hardcorenas.cli.report:report",
-    name="report",
-    help="Write one HTML page about runs: certificates, curve, networks, search, training.",
-)
+for _name, _help in _COMMANDS.items():
+    app.command(f"hardcorenas.cli.{_name}:{_name}", name=_name, help=_help)
 
 
 def main() -> None:
@@ -99,6 +62,8 @@ def main() -> None:
 
 def execute(arguments: list[str]) -> int:
     """Run one command; return its exit code, or 2 after a one-line error the user can mend."""
+    # In all processes, before torch is there: no advice on weights that a batch has not used.
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     code = None
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
@@ -106,15 +71,23 @@ def execute(arguments: list[str]) -> int:
     except HardcorenasError as error:
         return _interrupted(error) or _fail(str(error))
     except CycloptsError as error:
-        return _fail(f"{str(error).rstrip('.')}; see: hardcorenas --help")
+        return _fail(_named(error))
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         sys.stderr.close()
     except OSError as error:
-        return _fail(f"output cannot be written ({error.strerror})")
+        return _fail(f"output cannot be written ({reason(error)})")
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _named(error: CycloptsError) -> str:
+    """Return what is wrong with an option; a setting's own error names it already."""
+    cause = error.__cause__
+    if isinstance(cause, SettingError) and cause.key:
+        return str(cause)
+    return f"{str(error).rstrip('.')}; see: hardcorenas --help"
 
 
 def _never_fail_on_characters(stream: TextIO) -> None:
@@ -143,7 +116,15 @@ def _speaks() -> bool:
 def _fail(message: str) -> int:
     if not _speaks():
         return USER_ERROR
-    line = " ".join(message.split())
-    printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
-    print(f"error: {printable}", file=sys.stderr)
+    print(f"error: {_one_line(message)}", file=sys.stderr)
     return USER_ERROR
+
+
+def _one_line(message: str) -> str:
+    """Return a message on one line of characters that print, inputs of any length cut short."""
+    words = (
+        word if len(word) <= _LONGEST_WORD else f"{word[: _LONGEST_WORD - 1]}…"
+        for word in message.split()
+    )
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(words))
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from hardcorenas.cli.networks import chosen_architecture
-from hardcorenas.cli.progress import progress_bar
-from hardcorenas.cli.tables import print_sentence, print_table, text_table
-from hardcorenas.errors import HardcorenasError
+from hardcorenas.cli.arguments import chosen_architecture, option, require_file_name
+from hardcorenas.cli.terminal import ProgressBar, print_sentence, print_table, text_table
+from hardcorenas.deploy.settings import CertifySettings
 from hardcorenas.files import is_file
 from hardcorenas.resources import ResourceTable
 from hardcorenas.resources.budget_texts import read_budgets
@@ -31,7 +30,7 @@ def certify(
     table: Path,
     budget: Annotated[list[str], Parameter(negative="")],
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    seconds: float = 30.0,
+    seconds: Annotated[float, option(CertifySettings, "seconds")] = CertifySettings.seconds,
     insist: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> int:
     """Time a network on this device and certify whether it keeps its budgets.
@@ -45,7 +44,6 @@ def certify(
         budget: What may not be exceeded: 12ms, or with the resource's name: latency=12ms,
             macs=300M, params=4M, memory=2MB. May be repeated.
         output: Where to write the certificate; by default NETWORK.certificate.json.
-        seconds: Time the network for this long at most.
         insist: Use a table of another device, runtime, version or setting.
     """
     from hardcorenas.deploy.certificate import certify as certify_network
@@ -54,11 +52,10 @@ def certify(
     budgets = read_budgets(budget, loaded.space, loaded)
     subject = _subject(network, loaded)
     path = output or _default_output(network)
-    if path.is_dir():
-        raise HardcorenasError(f"--output {path}: is a folder; name a file")
-    with progress_bar() as progress:
+    require_file_name(path)
+    with ProgressBar() as bar:
         certificate = certify_network(
-            subject, budgets, insist=insist, seconds=seconds, progress=progress
+            subject, budgets, insist=insist, seconds=seconds, progress=bar.show
         )
     certificate.save(path)
     print_certificate(certificate)

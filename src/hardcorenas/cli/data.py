@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
-from hardcorenas.cli.progress import progress_bar
-from hardcorenas.cli.tables import print_table, text_table
+from hardcorenas.cli.arguments import WholeNumber, option
+from hardcorenas.cli.terminal import ProgressBar, print_table, text_table
 from hardcorenas.errors import HardcorenasError
+from hardcorenas.pipeline.config import Config
 
 if TYPE_CHECKING:
     from hardcorenas.train.data import ImageData
@@ -27,8 +27,10 @@ def data(
     source: Annotated[Path | None, Parameter(name="--from")] = None,
     resolution: Annotated[WholeNumber, Parameter(group=_FOLDER)] = 224,
     channels: Annotated[WholeNumber, Parameter(group=_FOLDER)] = 3,
-    seed: Annotated[WholeNumber, Parameter(group=_FOLDER)] = 0,
-    heldout_share: Annotated[float, Parameter(group=_FOLDER)] = 0.2,
+    seed: Annotated[int, option(Config, "seed", _FOLDER)] = Config.seed,
+    heldout_share: Annotated[
+        float, option(Config, "heldout_share", _FOLDER)
+    ] = Config.heldout_share,
 ) -> None:
     """List the data sets that are known, fetch one, or check a folder as training would.
 
@@ -38,8 +40,6 @@ def data(
         source: A folder with the files of the set, instead of downloading them.
         resolution: Side in pixels at which networks will see the images.
         channels: 1 for grey, 3 for RGB.
-        seed: Decides which images are held out.
-        heldout_share: Part of each class to hold out, where there is no val/.
     """
     from hardcorenas.train.data.named import SETS
 
@@ -56,7 +56,7 @@ def data(
 def _print_known() -> None:
     from hardcorenas.train.data.named import SETS
 
-    table = text_table("data set", "training", "test", "pictures", "here")
+    table = text_table("data set", "training", "test", "images", "here")
     for known in SETS.values():
         size = f"{known.side}×{known.side}×{known.channels}"
         here = f"{known.path.stat().st_size / 1e6:.0f} MB" if known.path.is_file() else "no"
@@ -93,17 +93,17 @@ def _check(folder: str, resolution: int, channels: int, seed: int, heldout_share
     from hardcorenas.train.data.decoding import read_all, read_size
     from hardcorenas.train.data.folder import scan
 
-    with progress_bar() as progress:
+    with ProgressBar() as bar:
         loaded = load_data(
             folder,
             resolution=resolution,
             channels=channels,
             seed=seed,
             heldout_share=heldout_share,
-            progress=progress,
+            progress=bar.show,
         )
         files = [file.path for file in scan(folder).files]
-        sizes = list(read_all(read_size, files, what="reading sizes", progress=progress))
+        sizes = list(read_all(read_size, files, what="reading sizes", progress=bar.show))
     _print_counts(loaded)
     least, most = min(sizes, key=min), max(sizes, key=min)
     kept = loaded.train

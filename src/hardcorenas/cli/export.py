@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - read when the command is parsed
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
-from hardcorenas.cli.tables import print_table, text_table
+from hardcorenas.cli.arguments import option, options
+from hardcorenas.cli.terminal import print_table, text_table
+from hardcorenas.deploy.settings import ExportSettings
+from hardcorenas.pipeline.config import Config
+from hardcorenas.resources.settings import TargetSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,24 +23,22 @@ def export(
     folder: Path,
     /,
     *,
-    format: Annotated[list[str] | None, Parameter(negative="")] = None,  # noqa: A002 - its name
+    settings: Annotated[ExportSettings, options(ExportSettings)] = Config.export,
     supernet: Path | None = None,
     finetuned: Path | None = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
-    batch_size: WholeNumber = 1,
+    batch_size: Annotated[int, option(TargetSettings, "batch_size")] = TargetSettings.batch_size,
 ) -> None:
     """Write a trained network in several formats; each file is loaded again and compared.
 
     Args:
         folder: Of the network, as `hardcorenas search` and `hardcorenas finetune` wrote it.
-        format: onnx, torch, safetensors or timm; may be repeated. By default the first three.
+        settings: What to write.
         supernet: Folder of the supernet; by default the one that FOLDER is in.
         finetuned: Folder of the training; by default FOLDER/finetune.
         output: Where to write; by default FOLDER.
-        batch_size: Images at once of the ONNX file: that of the latency table.
     """
     from hardcorenas.cli.finetune import supernet_of
-    from hardcorenas.deploy.export import DEFAULT_FORMATS
     from hardcorenas.pipeline.exporting import export_finetuned
     from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 
@@ -47,7 +48,7 @@ def export(
         place.load_architecture(),
         finetuned or place.finetune,
         output or folder,
-        formats=cast("Any", format or DEFAULT_FORMATS),
+        formats=settings.formats,
         batch_size=batch_size,
     )
     print_exported(written)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import closing
+from functools import partial
 from pathlib import Path  # noqa: TC003 - read when the command is parsed
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from hardcorenas.cli.live import LiveBar, clock
-from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
+from hardcorenas.cli.arguments import chosen_architecture, option, options
+from hardcorenas.cli.progress import show_finetuning
+from hardcorenas.cli.terminal import ProgressBar, clock
 from hardcorenas.errors import HardcorenasError
+from hardcorenas.pipeline.config import Config
+from hardcorenas.train.recipe import FinetuneSettings
 
 if TYPE_CHECKING:
-    from hardcorenas.train.finetune import Finetuned, FinetuneJob
-    from hardcorenas.train.log import Moment
+    from hardcorenas.train.finetune import Finetuned
     from hardcorenas.train.trained import TrainedSupernet
 
 _HOW = Group.create_ordered("How")
@@ -30,13 +31,10 @@ def finetune(
     architecture: str | None = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
     data: str | None = None,
-    epochs: Annotated[WholeNumber | None, Parameter(group=_HOW)] = None,
-    learning_rate: Annotated[float | None, Parameter(group=_HOW)] = None,
-    distillation: Annotated[float, Parameter(group=_HOW)] = 0.5,
-    start: Annotated[str, Parameter(group=_HOW)] = "supernet",
-    seed: Annotated[WholeNumber, Parameter(group=_HOW)] = 0,
-    processes: Annotated[WholeNumber | None, Parameter(group=_MACHINE)] = None,
-    save_seconds: Annotated[float, Parameter(group=_MACHINE)] = 60.0,
+    settings: Annotated[FinetuneSettings, options(FinetuneSettings, _HOW)] = Config.finetune,
+    seed: Annotated[int, option(Config, "seed", _HOW)] = Config.seed,
+    processes: Annotated[int | None, option(Config, "processes", _MACHINE)] = None,
+    save_seconds: Annotated[float, option(Config, "save_seconds", _MACHINE)] = Config.save_seconds,
 ) -> None:
     """Train a found network from its share of the supernet, led by the heaviest network.
 
@@ -50,17 +48,8 @@ def finetune(
             form.
         output: Where to keep the training; by default FOLDER/finetune, or FOLDER/scratch.
         data: Where the images are, if not where they were.
-        epochs: By default 10 up to 64 pixels, else 50.
-        learning_rate: At its peak; by default one that suits the recipe.
-        distillation: Share of the loss that follows the heaviest network; 0 for labels alone.
-        start: supernet, or scratch for random weights.
-        seed: Decides everything that is random.
-        processes: On a processor; by default one a core.
-        save_seconds: Time between checkpoints; the work that a sudden end may cost.
+        settings: How to train it.
     """
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-
-    from hardcorenas.cli.networks import chosen_architecture
     from hardcorenas.jobs.processes import is_first_process, suitable_count
     from hardcorenas.search.on_supernet.network_folder import NetworkFolder
     from hardcorenas.train.finetune import FinetuneJob
@@ -76,23 +65,19 @@ def finetune(
         )
     else:
         network = chosen_architecture(run.space, architecture)
-    kind = {} if start == "supernet" else {"start": start}
+    usual = place.finetune if settings.start == "supernet" else folder / settings.start
     job = FinetuneJob(
         run=run.folder,
         architecture=network,
-        folder=output or (place.finetune if start == "supernet" else folder / start),
-        epochs=epochs,
-        learning_rate=learning_rate,
-        distillation=distillation,
+        folder=output or usual,
+        **vars(settings),
         seed=seed,
         source=data,
         seconds_between_saves=save_seconds,
-        **cast("dict[str, Any]", kind),
     )
-    progress = FinetuneProgress(run.recipe.batch_size)
-    count = suitable_count(run.recipe.batch_size) if processes is None else processes
-    with closing(progress):
-        (outcome,) = train([job], processes=count, report=progress.report)
+    count = processes or suitable_count(run.recipe.batch_size)
+    with ProgressBar() as bar:
+        (outcome,) = train([job], processes=count, report=partial(show_finetuning, bar))
     if is_first_process():
         print_finetuned(outcome)
         print(f"written: {job.folder / 'network.safetensors'}")
@@ -115,42 +100,8 @@ def supernet_of(folder: Path, given: Path | None) -> TrainedSupernet:
     return TrainedSupernet.open(run)
 
 
-class FinetuneProgress:
-    """A bar with speed and time left, and a line for every judgement.
-
-    Args:
-        batch_size: Images in one step.
-    """
-
-    def __init__(self, batch_size: int) -> None:
-        self._batch_size = batch_size
-        self._live = LiveBar()
-
-    def close(self) -> None:
-        """Take the bar away."""
-        self._live.close()
-
-    def report(self, job: FinetuneJob, moment: Moment) -> None:
-        """Show where training is."""
-        name = f"fine-tuning {job.folder.name}" if job.folder.name != "finetune" else "fine-tuning"
-        if moment.accuracies:
-            (right,) = moment.accuracies.values()
-            epoch = f"epoch {moment.epoch}/{moment.epochs}"
-            self._live.say(f"{name}: {epoch}, {right:.1%} of held-out images right")
-            return
-        assert moment.images_per_second is not None
-        left = (moment.steps - moment.step) * self._batch_size / moment.images_per_second
-        facts = (
-            f"epoch {moment.epoch}/{moment.epochs}",
-            f"loss {moment.loss:.2f}",
-            f"{moment.images_per_second:,.0f} images/s",
-            f"{clock(left)} left",
-        )
-        self._live.show(name, moment.step, moment.steps, *facts)
-
-
 def print_finetuned(outcome: Finetuned) -> None:
     """Print how good a network has become."""
-    on_test = "" if outcome.test is None else f"{outcome.test:.1%} of test images, "
-    print(f"right: {on_test}{outcome.heldout:.1%} of held-out images")
+    on_test = "" if outcome.test is None else f"{outcome.test:.1%} on test images, "
+    print(f"accuracy: {on_test}{outcome.heldout:.1%} on held-out images")
     print(f"  {clock(outcome.seconds)} of training")

@@ -2,48 +2,52 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from hardcorenas.cli.networks import changed_space
-from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
-from hardcorenas.cli.progress import progress_bar
-from hardcorenas.cli.tables import print_sentence, print_table, text_table
-from hardcorenas.errors import HardcorenasError
-from hardcorenas.resources.calibration import DEFAULT_CONFIDENCE, check_confidence
+from hardcorenas.cli.arguments import (
+    WholeNumber,
+    changed_space,
+    option,
+    options,
+    require_file_name,
+)
+from hardcorenas.cli.terminal import ProgressBar, print_sentence, print_table, text_table
+from hardcorenas.errors import HardcorenasError, shown
+from hardcorenas.pipeline.config import Config
 from hardcorenas.resources.plan import DEFAULT_NETWORKS, DEFAULT_UNSEEN, Plan
+from hardcorenas.resources.settings import DeviceSettings, TargetSettings
 from hardcorenas.resources.targets import TARGETS
 from hardcorenas.space import SearchSpace, preset_names
 
 if TYPE_CHECKING:
     from hardcorenas.resources import ResourceTable
 
+_USUAL = TargetSettings()
 _WHERE = Group.create_ordered("What and where")
 _HOW = Group.create_ordered("How carefully")
 _ELSEWHERE = Group.create_ordered("On a device without PyTorch")
-
-DEFAULT_MINUTES = 3.0
 
 
 def measure(
     space: str | None = None,
     /,
     *,
-    target: Annotated[str, Parameter(group=_WHERE)] = "onnxruntime",
-    threads: Annotated[WholeNumber, Parameter(group=_WHERE)] = 1,
-    batch_size: Annotated[WholeNumber, Parameter(group=_WHERE)] = 1,
-    precision: Annotated[str, Parameter(group=_WHERE)] = "float32",
-    resolution: Annotated[WholeNumber | None, Parameter(group=_WHERE)] = None,
+    where: Annotated[TargetSettings, options(TargetSettings, _WHERE)] = _USUAL,
+    resolution: Annotated[int | None, option(Config, "resolution", _WHERE)] = None,
     classes: Annotated[WholeNumber | None, Parameter(group=_WHERE)] = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=_WHERE)] = None,
-    minutes: Annotated[float, Parameter(group=_HOW)] = DEFAULT_MINUTES,
-    confidence: Annotated[float, Parameter(group=_HOW)] = DEFAULT_CONFIDENCE,
+    minutes: Annotated[float, option(DeviceSettings, "minutes", _HOW)] = DeviceSettings.minutes,
+    confidence: Annotated[
+        float, option(DeviceSettings, "confidence", _HOW)
+    ] = DeviceSettings.confidence,
     networks: Annotated[WholeNumber, Parameter(group=_HOW)] = DEFAULT_NETWORKS,
     unseen: Annotated[WholeNumber, Parameter(group=_HOW)] = DEFAULT_UNSEEN,
-    seed: Annotated[WholeNumber, Parameter(group=_HOW)] = 0,
+    seed: Annotated[int, option(Config, "seed", _HOW)] = Config.seed,
     bundle: Annotated[Path | None, Parameter(group=_ELSEWHERE)] = None,
     from_result: Annotated[Path | None, Parameter(group=_ELSEWHERE)] = None,
 ) -> None:
@@ -53,22 +57,14 @@ def measure(
 
     Args:
         space: A preset's name or a TOML file.
-        target: What runs the networks: onnxruntime, openvino, torch or torch-compile.
-        threads: Threads that one network may use.
-        batch_size: Images at once; the times are those of a batch.
-        precision: Of weights and activations: float32, or bfloat16 for torch.
-        resolution: Side of the image in pixels, instead of the space's own.
+        where: What runs the networks.
         classes: Number of classes, instead of the space's own.
         output: Where to write the table; by default SPACE-TARGET.json, with what is not default.
-        minutes: Stop timing after this long, or earlier when all is known well enough.
-        confidence: The chance that a network stays within its upper bound.
         networks: Whole networks to correct the table with.
         unseen: Further networks to judge it by.
-        seed: Decides which networks, and the order of timing.
         bundle: Write a zip to run on a device instead of measuring here.
         from_result: Make the table from what the zip wrote on the device.
     """
-    check_confidence(confidence)
     if from_result is not None:
         if space is not None or bundle is not None or (resolution, classes) != (None, None):
             raise HardcorenasError(
@@ -79,19 +75,19 @@ def measure(
     if space is None:
         raise HardcorenasError("name a space to measure, such as: hardcorenas measure mobile")
     chosen = changed_space(SearchSpace.load(space), resolution, classes)
-    plan = Plan(chosen, batch_size, networks, unseen, seed)
+    plan = Plan(chosen, where.batch_size, networks, unseen, seed)
     if bundle is not None:
-        if (target, threads, precision) != ("onnxruntime", 1, "float32"):
+        if where != dataclasses.replace(_USUAL, batch_size=where.batch_size):
             raise HardcorenasError(
                 "--bundle is for onnxruntime in float32; give --threads on the device instead"
             )
         _write_bundle(plan, bundle)
         return
-    if target not in TARGETS:
-        raise HardcorenasError(f"--target: expected one of {', '.join(TARGETS)}, got {target!r}")
-    path = output or _default_output(plan, target, threads, precision)
-    if path.is_dir() or not path.name:
-        raise HardcorenasError(f"--output {path}: is a folder; name a file")
+    if where.target not in TARGETS:
+        expected = ", ".join(TARGETS)
+        raise HardcorenasError(f"--target: expected one of {expected}, got {shown(where.target)}")
+    path = output or _default_output(chosen, where)
+    require_file_name(path)
     readings = path.with_name(f"{path.name}.readings")
     if readings.exists():
         print(f"going on from {readings}")
@@ -99,20 +95,17 @@ def measure(
     from hardcorenas.resources.measuring import measure as measure_table
 
     try:
-        with progress_bar() as progress:
+        with ProgressBar() as bar:
             table = measure_table(
                 chosen,
-                target,
-                threads=threads,
-                batch_size=batch_size,
-                precision=precision,
+                **vars(where),
                 confidence=confidence,
                 minutes=minutes,
                 networks=networks,
                 unseen=unseen,
                 seed=seed,
                 readings=readings,
-                progress=progress,
+                progress=bar.show,
             )
     except KeyboardInterrupt:
         print("interrupted; give the same command again to go on", file=sys.stderr)
@@ -152,27 +145,26 @@ def print_summary(table: ResourceTable) -> None:
     print()
 
 
-def _default_output(plan: Plan, target: str, threads: int, precision: str) -> Path:
+def _default_output(space: SearchSpace, where: TargetSettings) -> Path:
     """Return a name that tells tables of different settings apart."""
-    parts = [plan.space.name, target]
-    if threads != 1:
-        parts.append(f"{threads}threads")
-    if plan.batch_size != 1:
-        parts.append(f"batch{plan.batch_size}")
-    if precision != "float32":
-        parts.append(precision)
-    presets = {name: SearchSpace.preset(name) for name in preset_names()}
-    own = presets.get(plan.space.name)
-    if own is not None and own.resolution != plan.space.resolution:
-        parts.append(f"{plan.space.resolution}px")
+    parts = [space.name, where.target]
+    if where.threads != 1:
+        parts.append(f"{where.threads}threads")
+    if where.batch_size != 1:
+        parts.append(f"batch{where.batch_size}")
+    if where.precision != "float32":
+        parts.append(where.precision)
+    is_preset = space.name in preset_names()
+    if is_preset and SearchSpace.preset(space.name).resolution != space.resolution:
+        parts.append(f"{space.resolution}px")
     return Path("-".join(parts) + ".json")
 
 
 def _write_bundle(plan: Plan, path: Path) -> None:
     from hardcorenas.resources.targets.bundle import write_bundle
 
-    with progress_bar() as progress:
-        write_bundle(path, plan, progress)
+    with ProgressBar() as bar:
+        write_bundle(path, plan, bar.show)
     print(
         f"written: {path} ({path.stat().st_size / 1e6:.0f} MB)\n\n"
         f"Copy it to the device; there, with numpy and onnxruntime installed:\n"

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Annotated
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from hardcorenas.cli.certify import EXIT_CODES
+from hardcorenas.cli.arguments import changed_space, option
+from hardcorenas.cli.certify import EXIT_CODES, print_certificate
+from hardcorenas.cli.export import print_exported
+from hardcorenas.cli.progress import TrainingProgress, show_finetuning, show_search
 from hardcorenas.cli.report import leave_report
-from hardcorenas.config import Config, read_config
-from hardcorenas.config.declaration import FIELDS
+from hardcorenas.cli.search import print_tightness
+from hardcorenas.cli.terminal import ProgressBar, print_sentence, print_table, text_table
 from hardcorenas.files import is_file
+from hardcorenas.pipeline.config import KEYS, Config, read_config
+from hardcorenas.pipeline.watcher import Watcher
+from hardcorenas.space import SearchSpace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from hardcorenas.pipeline.outcome import Outcome
+    from hardcorenas.search.on_supernet.searching import SearchMoment
+    from hardcorenas.search.problem import Problem
+    from hardcorenas.train.finetune import FinetuneJob
+    from hardcorenas.train.log import Moment
 
 
 def run(
@@ -25,9 +36,9 @@ def run(
     /,
     *changes: str,
     budget: Annotated[list[str] | None, Parameter(negative="")] = None,
-    data: str | None = None,
-    space: str | None = None,
-    folder: str | None = None,
+    data: Annotated[str | None, option(Config, "data")] = None,
+    space: Annotated[str | None, option(Config, "space")] = None,
+    folder: Annotated[str | None, option(Config, "folder")] = None,
 ) -> int:
     """Do the whole job: data, table, supernet, search, fine-tuning, export, certificate.
 
@@ -36,22 +47,17 @@ def run(
     measured cleanly.
 
     Args:
-        config: A TOML file; docs/run.md lists its fields. May be left out.
+        config: A TOML file; docs/run.md lists its fields. May be left out. Options win over it.
         changes: Fields to change, such as seed=1 or search.epochs=4.
         budget: What may not be exceeded, instead of the file's: 12ms, macs=300M, params=4M,
             memory=2MB. May be repeated.
-        data: A data set's name or a folder of images by class, instead of the file's.
-        space: A preset's name or a TOML file, instead of the file's.
-        folder: Where everything is kept; by default runs/SPACE-DATA.
     """
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     wanted = asked_for(config, changes, budget=budget, data=data, space=space, folder=folder)
 
-    from hardcorenas.cli.run_progress import RunProgress, print_outcome
     from hardcorenas.pipeline.run import run as do
 
-    with going_on_later(), closing(RunProgress(wanted)) as progress:
-        outcome = do(wanted, progress)
+    with going_on_later(), ProgressBar() as bar:
+        outcome = do(wanted, RunProgress(bar, wanted))
     print_outcome(outcome)
     print()
     leave_report(wanted.run_folder)
@@ -91,9 +97,106 @@ def asked_for(
         budget: Budgets instead of the file's.
         **named: Fields with options of their own.
     """
-    if config is not None and config.partition("=")[0] in FIELDS and not is_file(config):
+    if config is not None and config.partition("=")[0] in KEYS and not is_file(config):
         changes = (config, *changes)
         config = None
-    given = [f"{name}={value}" for name, value in named.items() if value is not None]
-    wanted = read_config(config, [*changes, *given])
-    return wanted if budget is None else dataclasses.replace(wanted, budgets=tuple(budget))
+    given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    if budget is not None:
+        given["budgets"] = tuple(budget)
+    return dataclasses.replace(read_config(config, changes), **given)
+
+
+class RunProgress(Watcher):
+    """Prints each step, with a bar while it lasts.
+
+    Args:
+        bar: The bar.
+        config: What is done.
+    """
+
+    def __init__(self, bar: ProgressBar, config: Config) -> None:
+        space = changed_space(SearchSpace.load(config.space), config.resolution)
+        title = f"{space.name} on {config.data}, in {config.run_folder}"
+        self._bar = bar
+        self._training = TrainingProgress(bar, title, config.training.recipe_for(space))
+        self._problem: Problem | None = None
+
+    def begin(self, step: str, note: str) -> None:
+        """Print the name of a step."""
+        self._print(f"{step}: {note}")
+
+    def skip(self, step: str, note: str) -> None:
+        """Print that a step is skipped."""
+        self._print(f"{step}: skipped, {note}")
+
+    def say(self, note: str) -> None:
+        """Print a remark."""
+        self._print(f"  {note}")
+
+    def _print(self, sentence: str) -> None:
+        self._bar.close()
+        print_sentence(sentence)
+
+    def progress(self, what: str, done: float, of: float) -> None:
+        """Show a bar."""
+        self._bar.show(what, done, of)
+
+    def budgets(self, problem: Problem) -> None:
+        """Print what the budgets leave."""
+        self._problem = problem
+        self._print("")
+        print_tightness(problem)
+
+    def training(self, moment: Moment) -> None:
+        """Show where the training of the supernet is."""
+        self._training.report(moment)
+
+    def searching(self, moment: SearchMoment) -> None:
+        """Show where the search is."""
+        assert self._problem is not None
+        show_search(self._bar, self._problem, moment)
+
+    def finetuning(self, job: FinetuneJob, moment: Moment) -> None:
+        """Show where a fine-tuning is."""
+        show_finetuning(self._bar, job, moment)
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Print one summary: files, comparison, certificates."""
+    print()
+    print_exported(outcome.exported)
+    print()
+    print_comparison(outcome)
+    for certificate in outcome.certificates:
+        print()
+        print_certificate(certificate)
+    if outcome.attempts > 1:
+        print(f"\nbudgets were tightened {outcome.attempts - 1} times to get here")
+
+
+def print_comparison(outcome: Outcome) -> None:
+    """Print the network beside others, by cost and accuracy."""
+    labels = outcome.problem.labels
+    rows = text_table("network", *labels, "fits", "accuracy")
+    found = ("found", outcome.costs, outcome.finetuned)
+    others = [(c.name, c.costs, c.finetuned) for c in outcome.compared]
+    for name, costs, tuned in (found, *others):
+        amounts, fits = [], True
+        for label, budget in zip(labels, outcome.problem.budgets, strict=True):
+            amounts.append(budget.table.display_unit.short(costs[label]))
+            fits = fits and costs[label] <= budget.limit
+        rows.add_row(name, *amounts, "yes" if fits else "no", f"{tuned.accuracy:.1%}")
+    print_table(rows)
+    print_images_of_accuracy(outcome)
+    random = [c.finetuned.accuracy for c in outcome.compared if c.name.startswith("random")]
+    if random:
+        mean = sum(random) / len(random)
+        print(
+            f"found {outcome.finetuned.accuracy:.1%}, {len(random)} random networks that fit: "
+            f"{mean:.1%} in the mean, all trained alike"
+        )
+
+
+def print_images_of_accuracy(outcome: Outcome) -> None:
+    """Print which images the accuracies above are of."""
+    print(f"accuracy: on {'held-out' if outcome.finetuned.test is None else 'test'} images")

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import closing
+from functools import partial
 from pathlib import Path  # noqa: TC003 - read when the command is parsed
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
+from hardcorenas.cli.arguments import option, options
+from hardcorenas.cli.progress import show_search
+from hardcorenas.cli.terminal import ProgressBar, clock, print_sentence, print_table, text_table
+from hardcorenas.pipeline.config import Config
 from hardcorenas.resources import ResourceTable
 from hardcorenas.resources.budget_texts import read_budgets
+from hardcorenas.search.on_supernet.settings import SearchSettings
+from hardcorenas.search.problem import Problem
+from hardcorenas.search.tightness import tightness
 
 if TYPE_CHECKING:
-    from hardcorenas.search.on_supernet.job import SearchJob
+    from hardcorenas.search.on_supernet.job import Found
 
 MISSED = 1  # exit code: the method does not promise to fit, and its network does not
 
 _WHAT = Group.create_ordered("What may not be exceeded, and where to keep what is found")
-_HOW = Group.create_ordered("How long")
+_HOW = Group.create_ordered("How")
 _MACHINE = Group.create_ordered("On what")
-_MORE = Group.create_ordered("For comparison")
 
 
 def search(
@@ -32,15 +36,9 @@ def search(
     table: Annotated[Path | None, Parameter(group=_WHAT)] = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=_WHAT)] = None,
     data: Annotated[str | None, Parameter(group=_WHAT)] = None,
-    epochs: Annotated[float, Parameter(group=_HOW)] = 2.0,
-    batch_size: Annotated[WholeNumber | None, Parameter(group=_HOW)] = None,
-    local_networks: Annotated[WholeNumber | None, Parameter(group=_HOW)] = None,
-    seed: Annotated[WholeNumber, Parameter(group=_HOW)] = 0,
-    processes: Annotated[WholeNumber | None, Parameter(group=_MACHINE)] = None,
-    method: Annotated[str, Parameter(group=_MORE)] = "bcsfw",
-    projection: Annotated[str, Parameter(group=_MORE)] = "exact",
-    init: Annotated[str, Parameter(group=_MORE)] = "balanced",
-    penalty: Annotated[float, Parameter(group=_MORE)] = 1.0,
+    settings: Annotated[SearchSettings, options(SearchSettings, _HOW)] = Config.search,
+    seed: Annotated[int, option(Config, "seed", _HOW)] = Config.seed,
+    processes: Annotated[int | None, option(Config, "processes", _MACHINE)] = None,
 ) -> int:
     """Find the best network of a trained supernet that keeps every budget.
 
@@ -54,62 +52,60 @@ def search(
         table: A latency table of the device, as `hardcorenas measure` wrote it.
         output: Folder for the network; by default RUN/networks/BUDGETS.
         data: Where the images are, if not where they were.
-        epochs: How many times all held-out images are looked at.
-        batch_size: Images of one step; by default so that there are about a hundred steps.
-        local_networks: Networks next to the found one that may be scored; 0 for none.
-        seed: Decides everything that is random.
-        processes: On a processor; by default one a core.
-        method: bcsfw, random, evolution or penalty, all at the same cost.
-        projection: exact, greedy or joint; argmax and relaxed need not keep the budgets.
-        init: balanced or lightest.
-        penalty: Weight of the soft penalty.
+        settings: How to search.
     """
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-
-    from hardcorenas.search.on_supernet.job import SearchJob
+    from hardcorenas.jobs.processes import is_first_process, suitable_count
+    from hardcorenas.search.on_supernet.job import SearchJob, search_run
     from hardcorenas.search.on_supernet.naming import network_name
-    from hardcorenas.search.on_supernet.settings import SearchSettings
     from hardcorenas.train.trained import TrainedSupernet
 
-    settings = SearchSettings(
-        **cast("dict[str, Any]", {"method": method, "projection": projection, "start": init}),
-        epochs=epochs,
-        batch_size=batch_size,
-        local_networks=local_networks,
-        penalty=penalty,
-        seed=seed,
-    )
     space = TrainedSupernet.open(run).space
     budgets = read_budgets(budget, space, None if table is None else ResourceTable.load(table))
     folder = output or run / "networks" / network_name(budgets, settings)
-    return run_search(SearchJob(run, folder, tuple(budgets), settings, data), processes)
-
-
-def run_search(job: SearchJob, processes: int | None) -> int:
-    """Say what the budgets leave, search, and say what was found."""
-    from hardcorenas.cli.search_progress import SearchProgress, print_found, print_tightness
-    from hardcorenas.jobs.processes import is_first_process, suitable_count
-    from hardcorenas.search.on_supernet.job import search_run
-    from hardcorenas.search.problem import Problem
-    from hardcorenas.search.tightness import tightness
-    from hardcorenas.train.trained import TrainedSupernet
-
-    problem = Problem(TrainedSupernet.open(job.run).space, job.budgets)
+    job = SearchJob(run, folder, tuple(budgets), settings, data, seed=seed)
+    problem = Problem(space, budgets)
     if is_first_process():
-        print_tightness(tightness(problem))
-    progress = SearchProgress(problem)
-    usual = suitable_count(job.settings.batch_size or 128)
-    count = usual if processes is None else processes
-    with closing(progress):
-        found = search_run(job, processes=count, report=progress.report)
+        print_tightness(problem)
+    count = processes or suitable_count(settings.batch_size or 128)
+    with ProgressBar() as bar:
+        found = search_run(job, processes=count, report=partial(show_search, bar, problem))
     if not is_first_process():
         return 0
     print_found(problem, found)
     if not found.fits:
-        how = f"{job.settings.method} with projection {job.settings.projection}"
+        how = f"{settings.method} with projection {settings.projection}"
         print(f"the budgets are broken, as {how} may: no network is handed on")
         return MISSED
-    print(f"written: {job.folder / 'architecture.json'}")
-    inside = job.folder.resolve().parent.parent == job.run.resolve()
-    print(f"next: hardcorenas finetune {job.folder}" + ("" if inside else f" --supernet {job.run}"))
+    print(f"written: {folder / 'architecture.json'}")
+    inside = folder.resolve().parent.parent == run.resolve()
+    print(f"next: hardcorenas finetune {folder}" + ("" if inside else f" --supernet {run}"))
     return 0
+
+
+def print_tightness(problem: Problem) -> None:
+    """Print each budget with the range of its space, and how tight they are together."""
+    judged = tightness(problem)
+    rows = text_table("budget", "limit", "lightest", "heaviest", "room")
+    for room in judged.rooms:
+        unit = room.budget.table.display_unit
+        amounts = (room.budget.limit, room.cheapest, room.dearest)
+        rows.add_row(room.label, *(unit.short(a) for a in amounts), f"{room.share:.0%}")
+    print_table(rows)
+    print(f"{judged.word}\n")
+
+
+def print_found(problem: Problem, found: Found) -> None:
+    """Print the network and what it costs of each budget."""
+    print_sentence(f"found: {found.architecture}")
+    for label, budget in zip(problem.labels, problem.budgets, strict=True):
+        show = budget.table.display_unit.format
+        cost = found.costs[label]
+        print(f"  {label}: {show(cost)} of {show(budget.limit)} ({cost / budget.limit:.1%})")
+    details = found.details
+    local = details["local_search"]
+    if local is not None:
+        print(
+            f"  held-out loss: {local['projected_loss']:.3f} after projection, "
+            f"{local['loss']:.3f} after {local['networks']} networks next to it"
+        )
+    print(f"  {details['effort']['images']:,} images in {clock(details['seconds'])}")

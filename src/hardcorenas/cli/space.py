@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from hardcorenas.cli.networks import changed_space, chosen_architecture
-from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the command is parsed
-from hardcorenas.cli.tables import print_table, text_table
+from hardcorenas.cli.arguments import WholeNumber, changed_space, chosen_architecture
+from hardcorenas.cli.terminal import print_table, text_table
 from hardcorenas.errors import HardcorenasError, shown
 from hardcorenas.files import is_file
 from hardcorenas.networks import layout
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 RESOURCES: tuple[Resource, ...] = ("macs", "params", "memory")
 
 
-def show(
+def space(
     space: str | None = None,
     /,
     *,

@@ -15,8 +15,8 @@ from hardcorenas.resources import Budget
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hardcorenas.config import CertifyConfig
     from hardcorenas.deploy.network_timing import Timing
+    from hardcorenas.deploy.settings import CertifySettings
     from hardcorenas.pipeline.watcher import Watcher
     from hardcorenas.space import Architecture
 
@@ -42,7 +42,7 @@ def certify_exported(
     budgets: Sequence[Budget],
     *,
     certificate: Path,
-    config: CertifyConfig,
+    config: CertifySettings,
     watcher: Watcher,
 ) -> list[Certified]:
     """Return the certificates of an ONNX file; what was certified before is not timed again.
@@ -145,7 +145,7 @@ def _known(
 def _certify(
     subject: Path | Architecture,
     budgets: Sequence[Budget],
-    config: CertifyConfig,
+    config: CertifySettings,
     watcher: Watcher,
 ) -> Certificate:
     is_timed = any(budget.table.calibration is not None for budget in budgets)

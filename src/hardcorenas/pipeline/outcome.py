@@ -12,9 +12,9 @@ from hardcorenas.versions import versions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hardcorenas.config import Config
     from hardcorenas.deploy.certificate import Certificate, Verdict
     from hardcorenas.deploy.export import Exported
+    from hardcorenas.pipeline.config import Config
     from hardcorenas.search.problem import Problem
     from hardcorenas.space import Architecture
     from hardcorenas.train.finetune import Finetuned

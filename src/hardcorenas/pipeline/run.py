@@ -35,20 +35,18 @@ from hardcorenas.search.discrete import sample_fitting
 from hardcorenas.search.on_supernet.job import SearchJob, found_before, search_run
 from hardcorenas.search.on_supernet.naming import network_name
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
-from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.space import SearchSpace
 from hardcorenas.train.data.named import SETS
 from hardcorenas.train.finetune import FinetuneJob, finetune, finished, identity
 from hardcorenas.train.job import Job, claimed_data, job_data, require_own_folder
-from hardcorenas.train.recipe import TrainingSettings
 from hardcorenas.train.supernet_training import train_supernet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hardcorenas.config import Config
     from hardcorenas.deploy.export import Exported
+    from hardcorenas.pipeline.config import Config
     from hardcorenas.space import Architecture
     from hardcorenas.train.finetune import Finetuned
 
@@ -107,7 +105,7 @@ class _WholeJob:
         self.config, self.watcher = config, watcher
         self.folder = config.run_folder
         self.training = training_job(config)
-        self.settings = search_settings(config)
+        self.settings = config.search
         self.processes = config.processes or suitable_count(self.training.recipe.batch_size)
         self.training.check(self.processes)
         self._check()
@@ -229,7 +227,10 @@ class _WholeJob:
     def search(self, place: NetworkFolder, problem: Problem) -> Architecture:
         """Find a network that keeps the budgets of a problem."""
         budgets = problem.budgets
-        job = SearchJob(self.folder, place.path, budgets, self.settings, self.config.data)
+        config = self.config
+        job = SearchJob(
+            self.folder, place.path, budgets, self.settings, config.data, seed=config.seed
+        )
         found = found_before(job)
         if found is not None:
             self.watcher.skip("search", f"{place.search} is of these budgets")
@@ -259,7 +260,7 @@ class _WholeJob:
             epochs=wanted.epochs,
             learning_rate=wanted.learning_rate,
             distillation=wanted.distillation,
-            start=cast("Any", wanted.start),
+            start=wanted.start,
             seed=self.config.seed,
             source=self.config.data,
             seconds_between_saves=self.config.save_seconds,
@@ -322,19 +323,13 @@ def training_job(config: Config) -> Job:
     return Job(
         space=space,
         data=config.data,
-        recipe=TrainingSettings(**vars(config.training)).recipe_for(space),
+        recipe=config.training.recipe_for(space),
         folder=config.run_folder,
         seed=config.seed,
         heldout_share=config.heldout_share,
         resume=True,
         seconds_between_saves=config.save_seconds,
     )
-
-
-def search_settings(config: Config) -> SearchSettings:
-    """Return the settings of the search that a configuration means."""
-    wanted = dataclasses.asdict(config.search)
-    return SearchSettings(seed=config.seed, **wanted)
 
 
 def _discard_unless_same(job: FinetuneJob) -> None:

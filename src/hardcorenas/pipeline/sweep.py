@@ -14,7 +14,7 @@ from hardcorenas.resources.budget_texts import budget_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hardcorenas.config import Config
+    from hardcorenas.pipeline.config import Config
     from hardcorenas.pipeline.outcome import Outcome
 
 FORMAT_VERSION = 1

@@ -13,8 +13,9 @@ from hardcorenas.resources.targets import make_target
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hardcorenas.config import Config, DeviceConfig
+    from hardcorenas.pipeline.config import Config
     from hardcorenas.pipeline.watcher import Watcher
+    from hardcorenas.resources.settings import DeviceSettings
     from hardcorenas.space import SearchSpace
 
 
@@ -85,7 +86,7 @@ def is_of_this_device(table: ResourceTable) -> bool:
     return True
 
 
-def _usable(path: Path, space: SearchSpace, device: DeviceConfig) -> ResourceTable | None:
+def _usable(path: Path, space: SearchSpace, device: DeviceSettings) -> ResourceTable | None:
     """Return a table made before, if it is of this space, device and setting."""
     if not path.exists():
         return None

@@ -44,7 +44,6 @@ class SearchSettings(Settings):
         None, "Networks next to the found one that may be scored; 0 for none.", at_least=0
     )
     penalty: float = setting(1.0, "Weight of the soft penalty.", at_least=0)
-    seed: int = setting(0, "Decides everything that is random.", at_least=0)
 
     @property
     def keeps_budgets(self) -> bool:

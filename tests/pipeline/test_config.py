@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hardcorenas.config import (
-    CertifyConfig,
-    CompareConfig,
+from hardcorenas.deploy.settings import CertifySettings, ExportSettings
+from hardcorenas.errors import HardcorenasError, InvalidArgumentError
+from hardcorenas.pipeline.config import (
+    DATA_SETS,
+    KEYS,
+    SECTIONS,
+    CompareSettings,
     Config,
-    ConfigError,
-    DeviceConfig,
-    ExportConfig,
-    FinetuneConfig,
-    SearchConfig,
-    TrainingConfig,
     read_config,
 )
-from hardcorenas.config.checks import RANGES, WORDS
-from hardcorenas.config.declaration import FIELDS, SECTIONS
-from hardcorenas.config.reading import DATA_SETS
-from hardcorenas.errors import HardcorenasError
+from hardcorenas.resources.settings import DeviceSettings
+from hardcorenas.search.on_supernet.settings import SearchSettings
+from hardcorenas.settings import SettingError, settings_of
+from hardcorenas.train.recipe import FinetuneSettings, TrainingSettings
 
 EVERYTHING = """
 budgets = ["latency=4ms", "params=4M"]
@@ -92,13 +90,13 @@ AS_DECLARED = Config(
     seed=7,
     processes=2,
     save_seconds=30.0,
-    device=DeviceConfig("phone.json", "torch", 4, 8, "bfloat16", 10.0, 0.95),
-    training=TrainingConfig("small", paths_epochs=3, learning_rate=0.1, flip=False),
-    search=SearchConfig("evolution", "lightest", "joint", 4.0, 100, 0, 0.5),
-    finetune=FinetuneConfig(12, 0.05, 0.0, "scratch"),
-    export=ExportConfig(("onnx", "timm")),
-    certify=CertifyConfig(5.0, 1),
-    compare=CompareConfig(3),
+    device=DeviceSettings("torch", 4, 8, "bfloat16", "phone.json", 10.0, 0.95),
+    training=TrainingSettings("small", paths_epochs=3, learning_rate=0.1, flip=False),
+    search=SearchSettings("evolution", "lightest", "joint", 4.0, 100, 0, 0.5),
+    finetune=FinetuneSettings(12, 0.05, 0.0, "scratch"),
+    export=ExportSettings(("onnx", "timm")),
+    certify=CertifySettings(5.0, 1),
+    compare=CompareSettings(3),
 )
 
 
@@ -117,7 +115,7 @@ def written(tmp_path):
 
 def read_error(path, *overrides):
     """Return the one-line message of the error that reading raises."""
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(SettingError) as caught:
         read_config(path, overrides)
     message = str(caught.value)
     assert len(message.splitlines()) == 1
@@ -161,13 +159,14 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
     assert read_config(path).seed == 3
 
 
-def test_changes_are_what_a_recipe_takes():
+def test_a_recipe_takes_the_changes():
+    from hardcorenas.space import SearchSpace
     from hardcorenas.train.recipe import SMALL
 
-    training = AS_DECLARED.training
-    assert training.changes() == {"paths_epochs": 3, "learning_rate": 0.1, "flip": False}
-    assert SMALL.replace(**training.changes()).flip is False
-    assert TrainingConfig(recipe="small").changes() == {}
+    gray28 = SearchSpace.preset("gray28")
+    changed = SMALL.replace(paths_epochs=3, learning_rate=0.1, paths_learning_rate=0.1, flip=False)
+    assert AS_DECLARED.training.recipe_for(gray28) == changed
+    assert TrainingSettings(recipe="small").recipe_for(gray28) == SMALL
 
 
 def test_plain_data_leaves_out_what_was_left_out():
@@ -188,40 +187,49 @@ def test_the_run_folder_is_named_after_space_and_data(tmp_path, monkeypatch):
 def test_a_config_is_frozen_and_checks_itself():
     with pytest.raises(dataclasses.FrozenInstanceError):
         Config().seed = 3
-    assert ExportConfig(formats=["onnx"]) == ExportConfig(("onnx",))
-    with pytest.raises(ConfigError, match=r"^search\.epochs: expected a number above 0, got 0$"):
-        SearchConfig(epochs=0)
-    with pytest.raises(ConfigError, match=r"^search: expected a SearchConfig, got 3$"):
+    assert ExportSettings(formats=["onnx"]) == ExportSettings(("onnx",))
+    with pytest.raises(
+        SettingError, match=r"^epochs: expected a number between 0 and 1e\+06, got 0$"
+    ):
+        SearchSettings(epochs=0)
+    with pytest.raises(SettingError, match=r"^search: expected a SearchSettings, got 3$"):
         Config(search=3)
-    with pytest.raises(ConfigError, match=r"^seed: expected a whole number, got None$"):
+    with pytest.raises(SettingError, match=r"^seed: expected a whole number, got None$"):
         Config(seed=None)
-    assert issubclass(ConfigError, HardcorenasError)
-    assert issubclass(ConfigError, ValueError)
+    assert issubclass(SettingError, InvalidArgumentError)
+    assert issubclass(SettingError, HardcorenasError)
+    assert issubclass(SettingError, ValueError)
 
 
-def _values(key):
-    field = FIELDS[key]
-    if key in WORDS:
-        values = st.sampled_from(WORDS[key])
-    elif field.kind is bool:
+def numbers_of(declared):
+    """Numbers that a setting may be."""
+    span = declared.range
+    low, high = max(span.at_least, span.above), min(span.at_most, span.below, 1e11)
+    if declared.kind is int:
+        return st.integers(int(low), int(high))
+    return st.floats(low, high, exclude_min=low == span.above, exclude_max=high == span.below)
+
+
+def _values(declared):
+    if declared.words:
+        values = st.sampled_from(declared.words)
+    elif declared.kind is bool:
         values = st.booleans()
-    elif field.kind in (int, float):
-        small, large = st.floats(0.5, 0.9999), st.floats(0, 1e11)
-        numbers = st.integers(0, 10**11) if field.kind is int else small | large
-        values = numbers.filter(RANGES[key][1])
+    elif declared.kind in (int, float):
+        values = numbers_of(declared)
     else:
         letters = st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])
         values = st.text(letters, min_size=1).filter(str.strip)
-    if field.kind is tuple:
+    if declared.kind is tuple:
         values = st.lists(values, max_size=3).map(tuple)
-    return st.none() | values if field.optional else values
+    return st.none() | values if declared.optional else values
 
 
-def _built(kind, prefix=""):
-    own = {key.removeprefix(prefix): key for key in FIELDS if key.rpartition(".")[0] == prefix[:-1]}
-    fields = {name: _values(key) for name, key in own.items()}
-    if kind is Config:
-        fields |= {name: _built(section, f"{name}.") for name, section in SECTIONS.items()}
+def _built(kind):
+    fields = {
+        name: _built(declared.kind) if name in SECTIONS else _values(declared)
+        for name, declared in settings_of(kind).items()
+    }
     return st.builds(kind, **fields)
 
 
@@ -259,7 +267,8 @@ OVERRIDES = [
     ("training.flip=True", "training.flip", True),
     ("seed=3", "seed", 3),
     ("seed=007", "seed", 7),
-    ("seed=1_000", "seed", 1000),
+    ("seed=+5", "seed", 5),
+    ("search.epochs=1e-1", "search.epochs", 0.1),
     ('seed="3"', "seed", 3),
     ("device.table=none", "device.table", None),
     ("device.table=None", "device.table", None),
@@ -369,7 +378,7 @@ IN_FILES = [
     ("seed = 1000000000000", "seed", "expected a finite number of at most 12 digits"),
     ("seed = 2024-01-01", "seed", "expected a whole number, got "),
     ("resolution = 0", "resolution", "expected 1 or more, got 0"),
-    ("processes = 0", "processes", "expected 1 or more, got 0"),
+    ("processes = 0", "processes", "expected a number from 1 to 1024, got 0"),
     ("heldout_share = 0", "heldout_share", "expected a number between 0 and 1, got 0"),
     ("heldout_share = 1.0", "heldout_share", "expected a number between 0 and 1, got 1.0"),
     ("heldout_share = nan", "heldout_share", "expected a finite number of"),
@@ -391,28 +400,32 @@ IN_FILES = [
     ("search = 3", "search", "expected a section, as in [search], got 3"),
     ("[[search]]", "search", "expected a section, as in [search], got [{}]"),
     ("[search.epochs]", "search.epochs", "expected a number, got a section"),
-    ("[search]\nepochs = 0", "search.epochs", "expected a number above 0, got 0"),
+    ("[search]\nepochs = 0", "search.epochs", "expected a number between 0 and 1e+06, got 0"),
     ("[search]\nepochs = '4'", "search.epochs", "expected a number, got '4'"),
     ("search.penalty = -0.1", "search.penalty", "expected 0 or more, got -0.1"),
     ("search.local_networks = -1", "search.local_networks", "expected 0 or more, got -1"),
     ("search.batch_size = 0", "search.batch_size", "expected 1 or more, got 0"),
-    ("device.threads = 0", "device.threads", "expected 1 or more, got 0"),
-    ("device.batch_size = 0", "device.batch_size", "expected 1 or more, got 0"),
-    ("device.minutes = 0", "device.minutes", "expected a number above 0, got 0"),
+    ("device.threads = 0", "device.threads", "expected a number from 1 to 1024, got 0"),
+    ("device.batch_size = 0", "device.batch_size", "expected a number from 1 to "),
+    ("device.minutes = 0", "device.minutes", "expected a number above 0 and at most 1440, got 0"),
     ("device.confidence = 1", "device.confidence", "expected a number from 0.5 to 0.9999, got 1"),
     ("device.confidence = 0.4", "device.confidence", "expected a number from 0.5 to 0.9999"),
     ("device.table = 3", "device.table", "expected a text, got 3"),
     ("training.flip = 1", "training.flip", "expected true or false, got 1"),
-    ("training.batch_size = 1", "training.batch_size", "expected 2 or more, got 1"),
-    ("training.learning_rate = 0", "training.learning_rate", "expected a number above 0, got 0"),
+    ("training.batch_size = 1", "training.batch_size", "expected a number from 2 to "),
+    (
+        "training.learning_rate = 0",
+        "training.learning_rate",
+        "expected a number between 0 and 100, got 0",
+    ),
     ("training.ema_decay = 1", "training.ema_decay", "from 0 up to, not including, 1, got 1"),
     ("training.distillation = 2", "training.distillation", "expected a number from 0 to 1, got 2"),
     ("finetune.distillation = -1", "finetune.distillation", "expected a number from 0 to 1"),
-    ("finetune.epochs = 0", "finetune.epochs", "expected 1 or more, got 0"),
+    ("finetune.epochs = 0", "finetune.epochs", "expected a number from 1 to 1e+06, got 0"),
     ("finetune.epochs = 1.5", "finetune.epochs", "expected a whole number, got 1.5"),
     ("certify.seconds = 0", "certify.seconds", "above 0 and at most 3600, got 0"),
     ("certify.attempts = 0", "certify.attempts", "expected 1 or more, got 0"),
-    ("compare.random = -1", "compare.random", "expected 0 or more, got -1"),
+    ("compare.random = -1", "compare.random", "expected a number from 0 to 10000, got -1"),
     (
         "search.method = 'bcfsw'",
         "search.method",
@@ -462,7 +475,7 @@ def test_a_mistake_in_a_file_is_named_by_file_and_key(written, text, key, expect
     message = read_error(path)
     assert message.startswith(f"{path}: {key}: " if key else f"{path}: ")
     assert expected in message
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(SettingError) as caught:
         read_config(path)
     assert (caught.value.key, caught.value.source) == (key, str(path))
 
@@ -476,6 +489,12 @@ IN_OVERRIDES = [
     ("seed=", "seed: expected a whole number, got ''"),
     ("seed=none", "seed: expected a whole number, got 'none'"),
     ("seed=true", "seed: expected a whole number, got 'true'"),
+    ("seed=1_0", "seed: expected a whole number, got '1_0'"),
+    ("seed=٣", "seed: expected a whole number, got '٣'"),
+    ("seed=0x10", "seed: expected a whole number, got '0x10'"),
+    ("search.epochs=1_0.5", "search.epochs: expected a number, got '1_0.5'"),
+    ("search.epochs=٣", "search.epochs: expected a number, got '٣'"),
+    ("training.recipe=", "training.recipe: expected one of small, paper, got ''"),
     ("seed=-1", "seed: expected 0 or more, got -1"),
     ("seed=3\nprocesses = 2", "seed: expected a whole number, got '3\\nprocesses = 2'"),
     ("seed=" + "9" * 5000, "seed: expected a whole number, got '999"),
@@ -484,7 +503,7 @@ IN_OVERRIDES = [
     ("search.epochs=nan", "search.epochs: expected a finite number"),
     ("search.epochs=-inf", "search.epochs: expected a finite number"),
     ("search.epochs=1e400", "search.epochs: expected a finite number"),
-    ("search.epochs=0", "search.epochs: expected a number above 0, got 0"),
+    ("search.epochs=0", "search.epochs: expected a number between 0 and 1e+06, got 0"),
     ("training.flip=maybe", "training.flip: expected true or false, got 'maybe'"),
     ("training.flip=1", "training.flip: expected true or false, got '1'"),
     ("data=", "data: expected a text on one line, got ''"),
@@ -534,51 +553,55 @@ def test_a_damaged_file_is_read_or_named(tmp_path_factory, start, length, insert
     path.write_bytes(whole[:start] + inserted + whole[start + length :])
     try:
         read_config(path)
-    except ConfigError as error:
+    except SettingError as error:
         assert len(str(error).splitlines()) == 1  # noqa: PT017 - reading it is as well
         assert "damaged.toml: " in str(error)  # noqa: PT017
 
 
 @settings(deadline=None)
-@given(key=st.sampled_from([*FIELDS, *SECTIONS]) | st.text(), value=st.text())
+@given(key=st.sampled_from([*KEYS, *SECTIONS]) | st.text(), value=st.text())
 def test_any_override_is_taken_or_named(key, value):
     try:
         read_config(None, [f"{key}={value}"])
-    except ConfigError as error:
+    except SettingError as error:
         assert len(str(error).splitlines()) == 1  # noqa: PT017
 
 
 # What is said here of other parts of the package
 
 
-def test_every_number_has_a_range_and_every_rule_a_field():
-    assert set(RANGES) == {key for key, field in FIELDS.items() if field.kind in (int, float)}
-    assert set(WORDS) <= set(FIELDS)
+def test_every_setting_has_help_and_every_number_a_range():
+    for key, declared in KEYS.items():
+        assert declared.help.endswith("."), key
+        if declared.kind in (int, float):
+            assert -1 not in declared.range, key
 
 
-def test_every_field_is_documented():
-    for section in (Config, *SECTIONS.values()):
-        for field in dataclasses.fields(section):
-            assert f"\n        {field.name}: " in section.__doc__
-
-
-def test_words_are_those_of_the_parts_that_use_them():
-    from hardcorenas.search.bcsfw import Start
-    from hardcorenas.search.projection import METHODS
+def test_names_of_data_sets_are_those_that_are_known():
     from hardcorenas.train.data.named import SETS
-    from hardcorenas.train.recipe import Recipe
 
-    assert WORDS["search.projection"] == METHODS
-    assert WORDS["search.start"] == get_args(Start)
     assert set(DATA_SETS) == set(SETS)
-    names = {field.name for field in dataclasses.fields(TrainingConfig)}
-    assert names == {"recipe"} | {field.name for field in dataclasses.fields(Recipe)}
 
 
-def test_neither_torch_nor_numpy_is_imported():
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    assert "pipe.toml: is a pipe or a device; expected a file" in read_error(tmp_path / "pipe.toml")
+    assert "/dev/full: is a pipe or a device" in read_error("/dev/full")
+
+
+def test_lines_that_end_in_carriage_returns_alone_are_refused(tmp_path):
+    """TOML has no such lines: all would be the comment of the first."""
+    path = tmp_path / "old.toml"
+    path.write_bytes(b"# my run\rseed = 3\r")
+    assert "is not a configuration in TOML" in read_error(path)
+    path.write_bytes(b"# my run\r\nseed = 3\r\n")
+    assert read_config(path).seed == 3
+
+
+def test_torch_is_not_imported():
     code = (
-        "import sys, hardcorenas.config as c; c.read_config(None, ['seed=3']); "
-        "print({'torch', 'numpy'} & set(sys.modules))"
+        "import sys, hardcorenas.pipeline.config as c; c.read_config(None, ['seed=3']); "
+        "print({'torch', 'onnx'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
