@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -105,7 +106,7 @@ class TestCurve:
         lines = words.split("<br>")
         architecture = run.networks[0].architecture
         assert lines[-3:] == str(architecture).split(" | ")
-        assert "83.0% of test images" in lines
+        assert "accuracy 83.0% on test images" in lines
         assert any(re.fullmatch(r"measured .* ms: PASS", line) for line in lines)
 
     def test_a_sweep_is_one_line_from_left_to_right_within_its_budgets(self, swept):
@@ -145,7 +146,9 @@ class TestCurve:
         (name,) = [name for name in series(found[0].plot) if name.startswith("found")]
         assert re.fullmatch(r"found, \+ latency, \+ params", name)
         for curve in found:
-            assert "right, held-out images" in plain(curve.plot)["layout"]["yaxis"]["title"]["text"]
+            assert (
+                "accuracy, held-out images" in plain(curve.plot)["layout"]["yaxis"]["title"]["text"]
+            )
 
 
 class TestSearch:
@@ -163,13 +166,13 @@ class TestSearch:
         drawn = series(search_steps(network))
         budgets = {limit.label: limit.amount for limit in network.limits}
         for number, label in enumerate(["latency", "params"]):
-            expected = [step["costs"][number] / budgets[label] for step in network.steps]
+            expected = [step.costs[number] / budgets[label] for step in network.steps]
             assert drawn[label]["y"] == expected
 
     def test_the_running_mean_is_of_a_tenth_of_the_steps(self, whole):
         (network,) = read_run(whole).networks
         drawn = series(search_steps(network))
-        losses = np.array([step["value"] for step in network.steps])
+        losses = np.array([step.value for step in network.steps])
         assert drawn["loss"]["y"] == losses.tolist()
         means = np.convolve(losses, np.ones(4) / 4, "valid")
         assert drawn["running mean"]["y"][3:] == pytest.approx(means.tolist())
@@ -203,10 +206,10 @@ class TestHeatMaps:
         assert maps.names[0] == "start"
         assert maps.names[-1] == "end"
         assert maps.names[1:-1] == tuple(f"step {index}" for index in range(4, STEPS, 4))
-        first, last = network.steps[0]["point"], network.point
+        first, last = network.steps[0].point, network.point
         for frame, point in ((maps.frames[0], first), (maps.frames[-1], last)):
-            np.testing.assert_allclose(frame[0], point["alpha"], atol=0.0006)
-            np.testing.assert_allclose(frame[1], point["beta"], atol=0.0006)
+            np.testing.assert_allclose(frame[0], point.alpha, atol=0.0006)
+            np.testing.assert_allclose(frame[1], point.beta, atol=0.0006)
         choices, depths = plain(maps.plot)["data"][:2]
         assert (choices["z"], depths["z"]) == maps.frames[0]
 
@@ -259,9 +262,9 @@ class TestPrediction:
         assert unseen["x"] == [predicted / 1e6 for predicted, _ in pairs]
         assert unseen["y"] == [measured / 1e6 for _, measured in pairs]
         certified = drawn["certified"]
-        entries = [n.certificates[0]["entries"][0] for n in run.networks if n.certificates]
-        assert certified["x"] == [entry["predicted"] / 1e6 for entry in entries]
-        assert certified["y"] == [entry["timing"]["median"] / 1e6 for entry in entries]
+        entries = [n.certificates[0].entries[0] for n in run.networks if n.certificates]
+        assert certified["x"] == [entry.predicted / 1e6 for entry in entries]
+        assert certified["y"] == [entry.timing.median / 1e6 for entry in entries]
 
     def test_the_margin_reaches_from_the_prediction_to_the_bound(self, whole):
         run = read_run(whole)
@@ -283,14 +286,14 @@ class TestTraining:
         moments = read_run(whole).training
         traces = plain(training(moments))["data"]
         assert [trace["name"] for trace in traces[:2]] == ["heaviest network", "all networks"]
-        steps = [moment["step"] for moment in moments if moment["loss"] is not None]
+        steps = [moment.step for moment in moments if moment.loss is not None]
         assert traces[0]["x"] + traces[1]["x"] == steps
         named = [trace["name"] for trace in traces[2:] if trace["showlegend"]]
         assert sorted(named) == ["heaviest", "lightest", "middle"]
 
     def test_a_loss_that_is_no_number_is_a_hole(self, whole):
-        moments = [dict(moment) for moment in read_run(whole).training]
-        moments[2]["loss"] = math.nan
+        moments = list(read_run(whole).training)
+        moments[2] = msgspec.structs.replace(moments[2], loss=math.nan)
         text = training(moments).to_json()
         assert None in json.loads(text)["data"][0]["y"]
         assert "NaN" not in text
@@ -346,7 +349,7 @@ def test_plotly_can_read_back_what_names_are_written_as():
 
 def test_settings_that_are_usual_are_not_mentioned(whole):
     (network,) = read_run(whole).networks
-    assert network.search["inputs"]["settings"]["method"] == SearchSettings().method
+    assert network.search.settings["method"] == SearchSettings().method
     assert network.unusual == []
 
 

@@ -13,14 +13,15 @@ from markupsafe import Markup
 
 from hardcorenas import files
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.report import blocks, facts
-from hardcorenas.report.cards import Card, cards
+from hardcorenas.report import facts
+from hardcorenas.report.blocks import Group, drawn_stages
 from hardcorenas.report.figures.costs import adding_up
 from hardcorenas.report.figures.curve import curves
 from hardcorenas.report.figures.prediction import predicted_against_measured
 from hardcorenas.report.figures.probabilities import heat_maps
 from hardcorenas.report.figures.progress import search_steps, training
 from hardcorenas.report.figures.time_spent import in_words, time_spent
+from hardcorenas.report.panels import panels
 from hardcorenas.report.reading import read_runs
 from hardcorenas.report.run_files import METHODS, NetworkFiles, RunFiles, setting
 
@@ -30,10 +31,7 @@ if TYPE_CHECKING:
 
     import plotly.graph_objects as go
 
-    from hardcorenas.report.run_files import Limit
     from hardcorenas.resources import ResourceTable
-
-_BCSFW = "Frank-Wolfe inside the budgets (BCSFW)"
 
 
 def write_report(folders: Sequence[str | Path], path: str | Path) -> None:
@@ -51,11 +49,13 @@ def render(runs: Sequence[RunFiles]) -> str:
     if not runs:
         raise InvalidArgumentError("runs: expected one or more folders, got none")
     figures = _Figures()
-    shown = [_RunView.of(run, figures, several=len(runs) > 1) for run in runs]
+    shown = [_run_view(run, figures) for run in runs]
     return _template().render(
         title=", ".join(run.name for run in runs),
         runs=shown,
+        several=len(runs) > 1,
         networks=[network for run in shown for network in run.networks],
+        panels=[panel for run in runs for panel in panels(run)],
         is_sweep=sum(network.is_last for run in runs for network in run.networks) > 1,
         curves=[(curve, figures.add("curve", curve.plot)) for curve in curves(runs)],
         curve_notes=_curve_notes(runs),
@@ -71,7 +71,6 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("hardcorenas.report"),
         autoescape=True,
-        extensions=["jinja2.ext.do"],
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -101,107 +100,98 @@ class _Figures:
 
 @dataclass(frozen=True)
 class _TableView:
-    """A measured table: how well it predicts."""
+    """How well a measured table predicts."""
 
     title: str
     device: str
     tiles: tuple[tuple[str, str], ...]
-    complaint: str
+    complaint: str | None
     figure: str | None
 
 
 @dataclass(frozen=True)
 class _NetworkView:
-    """What is shown of one network."""
+    """What is shown of one network; names of places for its plots."""
 
-    title: str
     run: str
-    architecture: str
-    image: list[blocks.Group]
-    costs: list[str]
+    network: NetworkFiles
+    stages: list[Group]
+    costs: list[str | None]
     search: str | None
     search_words: str
     maps: str | None
     map_names: tuple[str, ...]
-    has_probabilities: bool
     training: str | None
-
-    @classmethod
-    def of(cls, run: RunFiles, network: NetworkFiles, figures: _Figures) -> _NetworkView:
-        architecture = network.architecture
-        maps = heat_maps(network)
-        priced = [limit for limit in network.limits if limit.table is not None]
-        drawn = []
-        if architecture is not None:
-            drawn = [adding_up(architecture, limit, _median(network, limit)) for limit in priced]
-        return cls(
-            title=network.title,
-            run=run.name,
-            architecture="" if architecture is None else str(architecture),
-            image=[]
-            if architecture is None
-            else blocks.image(architecture, next(iter(priced), None)),
-            costs=[place for plot in drawn if (place := figures.add("costs", plot))],
-            search=figures.add("search", search_steps(network)),
-            search_words=_search_words(network),
-            maps=figures.add("probabilities", maps.plot, frames=maps.frames) if maps else None,
-            map_names=maps.names if maps else (),
-            has_probabilities=network.method not in ("random", "evolution"),
-            training=figures.add("finetuning", training(network.training)),
-        )
 
 
 @dataclass(frozen=True)
 class _RunView:
-    """What is shown of one run."""
+    """What is shown of one run; names of places for its plots."""
 
-    name: str
-    several: bool
+    run: RunFiles
     subtitle: str
-    described: bool
-    cards: list[Card]
     tables: list[_TableView]
-    is_timed: bool
+    is_measured: bool
     networks: list[_NetworkView]
     training: str | None
     time: str | None
     total: str
     configuration: list[tuple[str, facts.Facts]]
 
-    @classmethod
-    def of(cls, run: RunFiles, figures: _Figures, *, several: bool) -> _RunView:
-        spent = facts.times(run)
-        return cls(
-            name=run.name,
-            several=several,
-            subtitle=_subtitle(run),
-            described=run.description is not None,
-            cards=cards(run),
-            tables=[_table_view(run, table, figures) for table in run.tables],
-            is_timed=any(limit.unit.name == "ns" for n in run.networks for limit in n.limits),
-            networks=[_NetworkView.of(run, network, figures) for network in run.networks],
-            training=figures.add("training", training(run.training)),
-            time=figures.add("time", time_spent(spent)),
-            total=in_words(sum(seconds for _, seconds in spent)),
-            configuration=facts.configuration(run),
-        )
+
+def _run_view(run: RunFiles, figures: _Figures) -> _RunView:
+    spent = facts.times(run)
+    return _RunView(
+        run=run,
+        subtitle=_subtitle(run),
+        tables=[_table_view(run, table, figures) for table in run.tables],
+        is_measured=any(limit.device for n in run.networks for limit in n.limits),
+        networks=[_network_view(run, network, figures) for network in run.networks],
+        training=figures.add("training", training(run.training)),
+        time=figures.add("time", time_spent(spent)),
+        total=in_words(sum(seconds for _, seconds in spent)),
+        configuration=facts.configuration(run),
+    )
+
+
+def _network_view(run: RunFiles, network: NetworkFiles, figures: _Figures) -> _NetworkView:
+    maps = heat_maps(network)
+    stages: list[Group] = []
+    costs = []
+    if network.architecture is not None:
+        priced = [limit for limit in network.limits if limit.table is not None]
+        stages = drawn_stages(network.architecture, next(iter(priced), None))
+        for limit in priced:
+            median = next((median for _, median in network.timed(limit)), None)
+            costs.append(figures.add("costs", adding_up(network.architecture, limit, median)))
+    return _NetworkView(
+        run=run.name,
+        network=network,
+        stages=stages,
+        costs=costs,
+        search=figures.add("search", search_steps(network)),
+        search_words=_search_words(network),
+        maps=figures.add("probabilities", maps.plot, frames=maps.frames) if maps else None,
+        map_names=maps.names if maps else (),
+        training=figures.add("finetuning", training(network.training)),
+    )
 
 
 def _table_view(run: RunFiles, table: ResourceTable, figures: _Figures) -> _TableView:
-    known = table.calibration
-    assert known is not None, "only measured tables are judged"
+    quality = table.calibration
+    assert quality is not None, "only measured tables are judged"
     return _TableView(
         title=table.resource,
         device=setting(table) or "an unknown device",
         tiles=(
-            ("slope", f"{known.slope:.3f}"),
-            ("R²", f"{known.r_squared:.4f}"),
-            ("mean error", f"{known.mean_error:.1%}"),
-            ("worst error", f"{known.worst_error:.1%}"),
-            ("margin", f"{known.margin:.1%}"),
-            ("unseen networks", str(len(known.unseen))),
+            ("slope", f"{quality.slope:.3f}"),
+            ("R²", f"{quality.r_squared:.4f}"),
+            ("mean error", f"{quality.mean_error:.1%}"),
+            ("worst error", f"{quality.worst_error:.1%}"),
+            ("margin", f"{quality.margin:.1%}"),
+            ("unseen networks", str(len(quality.unseen))),
         ),
-        complaint=known.complaint or "",
+        complaint=quality.complaint,
         figure=figures.add("prediction", predicted_against_measured(table, run.networks)),
     )
 
@@ -216,10 +206,10 @@ def _curve_notes(runs: Sequence[RunFiles]) -> list[str]:
             n for n in trained if not n.limits
         ],
         "no other networks were trained to compare it with; compare.random=3 does that": [
-            n for n in trained if n.limits and not n.rivals
+            n for n in trained if n.limits and not n.compared
         ],
     }
-    if not trained and not any(network.rivals for network in networks):
+    if not trained and not any(network.compared for network in networks):
         return []  # which is said in other words
     return [
         f"{'; '.join(network.title for network in members)}: {reason}."
@@ -228,43 +218,38 @@ def _curve_notes(runs: Sequence[RunFiles]) -> list[str]:
     ]
 
 
-def _median(network: NetworkFiles, limit: Limit) -> int | None:
-    return next((entry["timing"]["median"] for entry in network.timed(limit)), None)
-
-
 def _subtitle(run: RunFiles) -> str:
-    described = run.description or {}
-    space, data = described.get("space", {}), described.get("data", {})
-    parts = [
-        space.get("name") and f"space {space['name']}",
-        data.get("name") and f"images {data['name']}, {len(data.get('classes', []))} classes",
-        run.device,
-    ]
-    return " · ".join(part for part in parts if part)
+    parts = []
+    if run.description is not None:
+        data = run.description.data
+        parts.append(f"space {run.description.space.get('name', 'without a name')}")
+        parts.append(f"images {data.name}, {len(data.classes)} classes")
+    if run.tables:
+        parts.append(run.tables[0].provenance.device or "an unknown device")
+    return " · ".join(parts)
 
 
 def _search_words(network: NetworkFiles) -> str:
     """Return what a search did, in a sentence or two."""
-    found = network.search
-    if not found:
+    search = network.search
+    if search is None:
         return ""
-    effort = found["effort"]
+    effort = search.effort
     steps = len(network.steps) or effort.get("steps") or effort.get("networks") or 0
     what = "steps" if network.method in ("bcsfw", "penalty") else "networks"
-    method = _BCSFW if network.method == "bcsfw" else METHODS.get(network.method, network.method)
-    words = f"{method}: {steps:,} {what}"
+    words = f"{METHODS.get(network.method, network.method)}: {steps:,} {what}"
     if effort.get("images"):
         words += f", {effort['images']:,} images through networks"
-    words += f", {in_words(found['seconds'])}."
-    if projection := found["projection"]:
+    words += f", {in_words(search.seconds)}."
+    if projection := search.projection:
         words += (
-            f" The probabilities it ended at became the network {projection['architecture']} "
-            f"(projection: {projection['method']})."
+            f" The probabilities it ended at became the network {projection.architecture} "
+            f"(projection: {projection.method})."
         )
-    if local := found["local_search"]:
+    if local := search.local_search:
         words += (
-            f" {local['networks']} networks next to that one were then scored: held-out loss "
-            f"{local['projected_loss']:.3f} → {local['loss']:.3f}."
+            f" {local.networks} networks next to that one were then scored: held-out loss "
+            f"{local.projected_loss:.3f} → {local.loss:.3f}."
         )
     return words
 

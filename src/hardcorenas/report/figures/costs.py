@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
 from hardcorenas.report.figures import style
-from hardcorenas.resources import AdditiveTable
 
 if TYPE_CHECKING:
     from hardcorenas.report.run_files import Limit
@@ -30,18 +30,17 @@ def adding_up(
     table = limit.table
     if table is None:
         return None
-    rows = [_Row("stem and head", table.base)]
-    for stage, costs in enumerate(table.block_costs(architecture), start=1):
-        for block, cost in enumerate(costs, start=1):
-            choice = architecture.stages[stage - 1][block - 1]
-            rows.append(_Row(f"{stage}.{block}  {choice}", cost))
-    adds_up = isinstance(table, AdditiveTable)
-    if adds_up:
-        start = 0
-        for number, row in enumerate(rows):
-            rows[number] = _Row(row.name, row.amount, start)
-            start += row.amount
-    name = "upper bound" if table.calibration is not None else "in all" if adds_up else "peak"
+    parts = {"stem and head": table.base}
+    for stage, costs in enumerate(table.block_costs(architecture)):
+        for block, cost in enumerate(costs):
+            choice = architecture.stages[stage][block]
+            parts[f"{stage + 1}.{block + 1}  {choice}"] = cost
+    starts = itertools.accumulate(parts.values(), initial=0)
+    rows = [
+        _Row(name, amount, start if limit.adds_up else 0)
+        for (name, amount), start in zip(parts.items(), starts, strict=False)
+    ]
+    name = "upper bound" if table.calibration is not None else "in all" if limit.adds_up else "peak"
     rows.append(_Row(f"<b>{name}</b>", table.cost(architecture), colour=style.GREEN))
     if measured is not None:
         rows.append(_Row("<b>measured</b>", measured, colour=style.ORANGE))

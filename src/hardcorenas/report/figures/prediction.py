@@ -80,11 +80,11 @@ def _certified(table: ResourceTable, networks: Sequence[NetworkFiles]) -> go.Sca
     unit, x, y, words = table.display_unit, [], [], []
     for network in networks:
         for limit in network.limits:
-            for entry in network.timed(limit) if limit.table == table else []:
-                if entry["predicted"]:
-                    x.append(style.scaled(entry["predicted"], unit))
-                    y.append(style.scaled(entry["timing"]["median"], unit))
-                    words.append(f"{style.plain(network.title)}<br>{entry['verdict']}")
+            for entry, median in network.timed(limit) if limit.table == table else []:
+                if entry.predicted:
+                    x.append(style.scaled(entry.predicted, unit))
+                    y.append(style.scaled(median, unit))
+                    words.append(f"{style.plain(network.title)}<br>{entry.verdict}")
     if not x:
         return None
     return go.Scatter(

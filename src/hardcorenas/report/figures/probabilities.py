@@ -11,7 +11,9 @@ from plotly.subplots import make_subplots
 from hardcorenas.report.figures import style
 
 if TYPE_CHECKING:
-    from hardcorenas.files import Json
+    from collections.abc import Sequence
+
+    from hardcorenas.artifacts import PointFile, PointRecord
     from hardcorenas.report.run_files import NetworkFiles
     from hardcorenas.space import SearchSpace
 
@@ -38,13 +40,17 @@ class HeatMaps:
 def heat_maps(network: NetworkFiles) -> HeatMaps | None:
     """Return the maps, or None for a search that keeps no probabilities."""
     architecture = network.architecture
-    points = [(_name(step["index"]), step["point"]) for step in network.steps if "point" in step]
+    points: dict[str, PointFile | PointRecord] = {
+        f"step {step.index}" if step.index else "start": step.point
+        for step in network.steps
+        if step.point is not None
+    }
     if network.point is not None:
-        points.append(("end", network.point))
+        points["end"] = network.point
     if not points or architecture is None:
         return None
     space = architecture.space
-    frames = tuple(_rows(space, point) for _, point in points)
+    frames = tuple(_rows(space, point) for point in points.values())
     blocks = [f"{s}.{b + 1}" for s, b in _blocks(space)]
     stages = [f"stage {number}" for number in range(1, len(space.stages) + 1)]
     heights = [len(blocks), len(stages) + 1]
@@ -84,11 +90,7 @@ def heat_maps(network: NetworkFiles) -> HeatMaps | None:
     style.dress_rows(plot, height, showlegend=False)
     plot.update_yaxes(autorange="reversed", showgrid=False, type="category")
     plot.update_xaxes(showgrid=False, type="category", dtick=1)
-    return HeatMaps(plot, tuple(name for name, _ in points), frames)
-
-
-def _name(index: int) -> str:
-    return "start" if index == 0 else f"step {index}"
+    return HeatMaps(plot, tuple(points), frames)
 
 
 def _blocks(space: SearchSpace) -> list[tuple[int, int]]:
@@ -99,17 +101,17 @@ def _blocks(space: SearchSpace) -> list[tuple[int, int]]:
     ]
 
 
-def _rows(space: SearchSpace, point: Json) -> tuple[Rows, Rows]:
+def _rows(space: SearchSpace, point: PointFile | PointRecord) -> tuple[Rows, Rows]:
     """Return probabilities cut to what each row has; the files fill short rows up with 0."""
-    alpha = [
-        [round(share, 3) for share in point["alpha"][row][: len(space.stages[s - 1].choices)]]
-        for row, (s, _) in enumerate(_blocks(space))
+    choices = [len(space.stages[number - 1].choices) for number, _ in _blocks(space)]
+    depths = [len(stage.depths) for stage in space.stages]
+    return _cut(point.alpha, choices), _cut(point.beta, depths)
+
+
+def _cut(rows: Sequence[Sequence[float]], widths: list[int]) -> Rows:
+    return [
+        [round(share, 3) for share in row[:width]] for row, width in zip(rows, widths, strict=True)
     ]
-    beta = [
-        [round(share, 3) for share in point["beta"][row][: len(stage.depths)]]
-        for row, stage in enumerate(space.stages)
-    ]
-    return alpha, beta
 
 
 def _choices(space: SearchSpace) -> list[str]:
