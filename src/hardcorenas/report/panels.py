@@ -103,7 +103,7 @@ def _promised(limit: Limit) -> PanelLine:
 
 
 def _certified(run: RunFiles, network: NetworkFiles, certificate: Certificate) -> CertificatePanel:
-    facts = list(flat(certificate.target or {}))
+    facts = [(name.replace("_", " "), text) for name, text in flat(certificate.target or {})]
     if certificate.model is not None:
         facts += flat(certificate.model)
     if certificate.foreign:
