@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -50,7 +51,8 @@ class TestCosts:
             for limit in network.limits:
                 if isinstance(limit.table, PeakTable):
                     continue
-                (bars,) = plain(adding_up(network.architecture, limit))["data"]
+                unmeasured = dataclasses.replace(network, certificates=())
+                (bars,) = plain(adding_up(unmeasured, limit))["data"]
                 amounts = whole_amounts(limit, bars["x"])
                 starts = whole_amounts(limit, bars["base"])
                 *parts, total = amounts
@@ -63,7 +65,7 @@ class TestCosts:
     def test_of_a_peak_the_largest_part_counts(self, mobile):
         (network,) = read_run(mobile).networks
         memory = network.limits[0]
-        (bars,) = plain(adding_up(network.architecture, memory))["data"]
+        (bars,) = plain(adding_up(network, memory))["data"]
         *parts, total = whole_amounts(memory, bars["x"])
         assert max(parts) == total == memory.cost
         assert set(bars["base"]) == {0}
@@ -71,8 +73,8 @@ class TestCosts:
     def test_the_budget_and_the_measurement_are_drawn(self, whole):
         (network,) = read_run(whole).networks
         (limit,) = network.limits
-        plot = plain(adding_up(network.architecture, limit, 123_456))
-        assert plot["data"][0]["x"][-1] == 0.123456
+        plot = plain(adding_up(network, limit))
+        assert plot["data"][0]["x"][-1] == round(0.9 * limit.amount) / 1e6
         assert "measured" in plot["data"][0]["y"][-1]
         (line,) = plot["layout"]["shapes"]
         assert line["x0"] == line["x1"] == limit.amount / 1e6
@@ -331,7 +333,6 @@ def test_bars_of_time_have_the_length_of_the_steps():
     assert bars["x"] == [2.0, 0.5]
     (bars,) = plain(time_spent([("table", 36000.0), ("search", 1800.0)]))["data"]
     assert bars["x"] == [10.0, 0.5]
-    assert time_spent([]) is None
 
 
 def test_names_are_not_markup_to_plotly():

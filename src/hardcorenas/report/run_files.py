@@ -194,6 +194,11 @@ class RunFiles:
         measured = [t for t in every if t is not None and t.calibration is not None]
         return tuple(table for index, table in enumerate(measured) if table not in measured[:index])
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether any budget is on what was measured."""
+        return any(limit.device for network in self.networks for limit in network.limits)
+
 
 def setting(table: ResourceTable) -> str:
     """Return what a table was measured on and how, as one line; nothing for a counted one."""

@@ -11,25 +11,21 @@ import plotly.graph_objects as go
 from hardcorenas.report.figures import style
 
 if TYPE_CHECKING:
-    from hardcorenas.report.run_files import Limit
-    from hardcorenas.space import Architecture
+    from hardcorenas.report.run_files import Limit, NetworkFiles
 
 _ROW = 26  # pixels
 
 
-def adding_up(
-    architecture: Architecture, limit: Limit, measured: int | None = None
-) -> go.Figure | None:
+def adding_up(network: NetworkFiles, limit: Limit) -> go.Figure:
     """Return the parts of a network, each beginning where the one before ends, and the budget.
 
     Args:
-        architecture: The network.
-        limit: A budget; nothing can be drawn where its table is gone.
-        measured: What its certificate measured of the whole, in the smallest unit.
+        network: A network that keeps its budgets.
+        limit: A budget whose table is there.
     """
-    table = limit.table
-    if table is None:
-        return None
+    architecture, table = network.architecture, limit.table
+    assert architecture is not None
+    assert table is not None
     parts = {"stem and head": table.base}
     for stage, costs in enumerate(table.block_costs(architecture)):
         for block, cost in enumerate(costs):
@@ -42,8 +38,8 @@ def adding_up(
     ]
     name = "upper bound" if table.calibration is not None else "in all" if limit.adds_up else "peak"
     rows.append(_Row(f"<b>{name}</b>", table.cost(architecture), colour=style.GREEN))
-    if measured is not None:
-        rows.append(_Row("<b>measured</b>", measured, colour=style.ORANGE))
+    for _, median in network.timed(limit)[:1]:
+        rows.append(_Row("<b>measured</b>", median, colour=style.ORANGE))
     return _plot(rows, limit)
 
 

@@ -15,18 +15,15 @@ if TYPE_CHECKING:
     from hardcorenas.resources import ResourceTable
 
 
-def predicted_against_measured(
-    table: ResourceTable, networks: Sequence[NetworkFiles]
-) -> go.Figure | None:
-    """Return predictions of networks that the table has not seen against their measured times.
+def predicted_against_measured(table: ResourceTable, networks: Sequence[NetworkFiles]) -> go.Figure:
+    """Return predictions of networks that a measured table has not seen against their times.
 
     Args:
         table: A measured table.
         networks: Networks that may have been certified by it; they are drawn too.
     """
     calibration = table.calibration
-    if calibration is None:
-        return None
+    assert calibration is not None, "only measured tables are judged"
     unit = table.display_unit
     predicted = [style.scaled(pair[0], unit) for pair in calibration.unseen]
     measured = [style.scaled(pair[1], unit) for pair in calibration.unseen]

@@ -18,11 +18,9 @@ _PHASES = {"heaviest": "heaviest network", "paths": "all networks", "finetune": 
 _COLOURS = {"lightest": style.ORANGE, "middle": style.GREEN, "heaviest": style.BLUE}
 
 
-def search_steps(network: NetworkFiles) -> go.Figure | None:
+def search_steps(network: NetworkFiles) -> go.Figure:
     """Return loss, expected cost as a share of each budget, and gap, at every step."""
     steps = network.steps
-    if not steps:
-        return None
     index = [step.index for step in steps]
     losses = [step.value for step in steps]
     rows = {
