@@ -50,6 +50,19 @@ def figure_of_rows(
     return plot
 
 
+def dots(
+    x: Sequence[Any],
+    y: Sequence[Any],
+    words: Sequence[str],
+    name: str,
+    marker: Mapping[str, Any],
+    **more: Any,
+) -> go.Scatter:
+    """Return points, each with what is said where one points at it."""
+    told = {"text": words, "hovertemplate": "%{text}<extra></extra>", "mode": "markers"}
+    return go.Scatter(x=x, y=y, name=name, marker=marker, **(told | more))
+
+
 def dress_rows(plot: go.Figure, height: int, *, showlegend: bool) -> None:
     """Give a plot of several rows the usual look: titles to the left, the legend above them all.
 
