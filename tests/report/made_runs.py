@@ -137,6 +137,7 @@ class MadeRun:
         asked=None,
         attempt=1,
         settings=SETTINGS,
+        seed=0,
         verdict="PASS",
         accuracy=0.83,
         on="test",
@@ -151,6 +152,7 @@ class MadeRun:
             asked: The budgets that were asked for, if others than the search keeps to.
             attempt: How often a network was searched for under these.
             settings: How to search.
+            seed: Decides everything random.
             verdict: Of the certificate; None for a network without one.
             accuracy: Of the network; None before it is trained.
             on: Which images: ``"test"``, or ``"heldout"`` where there are no others.
@@ -162,9 +164,9 @@ class MadeRun:
         asked = asked or kept
         problem = Problem(self.space, kept)
         names = [f"{budget.name}-{budget.limit}" for budget in kept]
-        name = folder or "-".join([*names, settings.method, str(attempt)])
+        name = folder or "-".join([*names, settings.method, str(seed), str(attempt)])
         place = self.path / "networks" / name
-        result = _search(place, problem, asked, attempt, settings)
+        result = _search(place, problem, asked, attempt=attempt, settings=settings, seed=seed)
         if keeps_tables:
             for number, budget in enumerate(kept, start=1):
                 budget.table.save(place / "tables" / f"{number}.json")
@@ -262,9 +264,9 @@ def certificate_of(network, budgets, verdict="PASS", device=None):
     )
 
 
-def _search(place, problem, asked, attempt, settings):
+def _search(place, problem, asked, *, attempt, settings, seed):
     """Search as a run does, but on a made objective; keep what it keeps."""
-    utility = AdditiveUtility(problem.space, seed=settings.seed, noise=0.02)
+    utility = AdditiveUtility(problem.space, seed=seed, noise=0.02)
     points, local = {}, None
 
     def keep(step, point):
@@ -273,7 +275,7 @@ def _search(place, problem, asked, attempt, settings):
 
     length = {"num_evaluations": STEPS + 2}
     if settings.method == "bcsfw":
-        result = search_bcsfw(problem, utility, **length, seed=settings.seed, callback=keep)
+        result = search_bcsfw(problem, utility, **length, seed=seed, callback=keep)
         answer = utility(result.point)
         gradient = problem.pad_gradient(answer.alpha, answer.beta)
         local = search_locally(
@@ -287,7 +289,7 @@ def _search(place, problem, asked, attempt, settings):
         result = search_penalty(problem, utility, **length, weight=settings.penalty, callback=keep)
     else:
         assert settings.method == "random"
-        result = search_random(problem, utility.loss, **length, seed=settings.seed)
+        result = search_random(problem, utility.loss, **length, seed=seed)
     if result.point is not None:
         PointFile(*_shares(result.point, digits=9)).save(place / "point.json")
     steps = [_step(step, points.get(step.index)) for step in result.trace]
@@ -299,7 +301,7 @@ def _search(place, problem, asked, attempt, settings):
     SearchFile(
         inputs=_DIGEST,
         settings=dataclasses.asdict(settings),
-        seed=settings.seed,
+        seed=seed,
         attempt=attempt,
         budgets=tuple(
             BudgetRecord(

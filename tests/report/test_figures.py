@@ -354,6 +354,15 @@ def test_settings_that_are_usual_are_not_mentioned(whole):
     assert network.unusual == []
 
 
+def test_settings_that_are_not_usual_are(tmp_path):
+    made = made_runs.make_run(tmp_path / "run", table=None)
+    settings = SearchSettings(start="lightest", projection="greedy", epochs=1.0)
+    made.add("macs=60%", settings=settings, seed=3)
+    (network,) = read_run(made.path).networks
+    assert network.unusual == ["lightest", "greedy", "seed 3"]
+    assert network.title.endswith(" (lightest, greedy, seed 3)")
+
+
 def test_axis_titles_name_a_unit_once():
     assert style.axis_title("latency", UNITS["ns"]) == "latency, ms"
     assert style.axis_title("macs", UNITS["MACs"]) == "macs"

@@ -36,7 +36,7 @@ METHODS = {
     "penalty": "soft penalty",
 }
 # What tells searches under the same budgets apart in a title.
-_TELLING = ("method", "start", "projection", "seed")
+_TELLING = ("method", "start", "projection")
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,11 @@ class NetworkFiles:
         """What tells it from a usual search under the same budgets."""
         if self.search is None:
             return []
-        usual = dataclasses.asdict(SearchSettings())
-        asked = usual | self.search.settings | {"seed": self.search.seed}
+        usual, asked = dataclasses.asdict(SearchSettings()), self.search.settings
         words = [
-            asked[name] if isinstance(asked[name], str) else f"{name} {asked[name]}"
-            for name in _TELLING
-            if asked[name] != usual[name]
+            str(asked[name]) for name in _TELLING if asked.get(name, usual[name]) != usual[name]
         ]
+        words += [f"seed {self.search.seed}"] if self.search.seed else []
         words += [f"attempt {self.search.attempt}"] if self.search.attempt > 1 else []
         return words if self.is_last else [*words, "given up"]
 
