@@ -24,7 +24,6 @@ Json = dict[str, Any]
 
 LARGEST_TEXT_BYTES = 2**30
 _DEEPEST = 100  # levels of nesting; ours have fewer than ten
-_MOST_DIGITS = 30  # of a whole number; more would not fit into a float
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -217,7 +216,7 @@ def _finite(text: str) -> float:
 
 
 def _whole(text: str) -> int:
-    if len(text) > _MOST_DIGITS:
+    if len(text) > 30:  # digits; more would not fit into a float
         raise ValueError(f"{shown(text)} is too large a number")
     return int(text)
 
