@@ -66,7 +66,7 @@ def uneven_space():
     return dataclasses.replace(GRAY, name="uneven", stages=(short, middle, long))
 
 
-def latency_table(space=GRAY, device=LAPTOP, *, picoseconds=200, notes=(), spread=0.01):
+def latency_table(space=GRAY, device=LAPTOP, *, picoseconds=200, notes=(), threads=1):
     """A measured table: so many picoseconds for every MAC.
 
     Args:
@@ -74,12 +74,12 @@ def latency_table(space=GRAY, device=LAPTOP, *, picoseconds=200, notes=(), sprea
         device: What it was measured on.
         picoseconds: For every MAC.
         notes: About the measurement.
-        spread: Of measured times about the predictions.
+        threads: Of the runtime.
     """
     counted = hc.count(space, "macs")
     rng = np.random.default_rng(0)
     predicted = np.linspace(1.2, 3, 12) * picoseconds * counted.cheapest_cost / 1000
-    measured = predicted * (1 + spread * rng.standard_normal(len(predicted)))
+    measured = predicted * (1 + 0.01 * rng.standard_normal(len(predicted)))
     pairs = tuple((round(p), round(m)) for p, m in zip(predicted, measured, strict=True))
     yardstick = picoseconds * counted.cheapest_cost // 1000
     calibration = Calibration(pairs, 30, 1.3, 0.99, yardstick, 0.9, 0.002)
@@ -98,7 +98,7 @@ def latency_table(space=GRAY, device=LAPTOP, *, picoseconds=200, notes=(), sprea
             space.resolution,
             device=device,
             runtime="onnxruntime",
-            threads=1,
+            threads=threads,
             versions={"onnxruntime": "1.20"},
             date="2026-01-01T00:00:00+00:00",
             notes=tuple(notes),

@@ -396,8 +396,7 @@ class TestSeveralAttempts:
 
 def test_two_settings_of_one_device_have_measurements_of_their_own(tmp_path):
     made = made_runs.make_run(tmp_path / "demo")
-    more = dataclasses.replace(made.table.provenance, threads=2)
-    other = dataclasses.replace(made_runs.latency_table(picoseconds=300), provenance=more)
+    other = made_runs.latency_table(picoseconds=300, threads=2)
     budgets = [*made.budgets("latency=60%"), made_runs.Budget(other, "70%")]
     folder = made.add(*budgets, verdict=None, keeps_tables=True)
     network = made_runs.architecture_of(folder)

@@ -59,8 +59,8 @@ def dots(
     **more: Any,
 ) -> go.Scatter:
     """Return points, each with what is said where one points at it."""
-    told = {"text": words, "hovertemplate": "%{text}<extra></extra>", "mode": "markers"}
-    return go.Scatter(x=x, y=y, name=name, marker=marker, **(told | more))
+    hover = {"text": words, "hovertemplate": "%{text}<extra></extra>", "mode": "markers"}
+    return go.Scatter(x=x, y=y, name=name, marker=marker, **(hover | more))
 
 
 def dress_rows(plot: go.Figure, height: int, *, showlegend: bool) -> None:
