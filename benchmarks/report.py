@@ -9,6 +9,7 @@ Chromium only the rest is printed. Run: python benchmarks/report.py
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 import statistics
 import tempfile
@@ -17,12 +18,19 @@ from pathlib import Path
 
 import hardcorenas as hc
 from hardcorenas import files
+from hardcorenas.artifacts import (
+    BudgetRecord,
+    DataRecord,
+    PointFile,
+    PointRecord,
+    RunFile,
+    SearchFile,
+    TraceStep,
+)
 from hardcorenas.report.page import write_report
 from hardcorenas.resources import Budget
 from hardcorenas.search.bcsfw import search_bcsfw
-from hardcorenas.search.on_supernet.job import described, outcome
-from hardcorenas.search.on_supernet.network_folder import NetworkFolder
-from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
+from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.synthetic import AdditiveUtility
 
@@ -48,7 +56,8 @@ WATCH = """(() => {
 def make_run(folder: Path) -> int:
     """Search, and write what a run does; return how many points were kept."""
     space = hc.SearchSpace.preset("mobile")
-    problem = Problem(space, [Budget(hc.count(space, "macs"), "300M")])
+    budget = Budget(hc.count(space, "macs"), "300M")
+    problem = Problem(space, [budget])
     utility = AdditiveUtility(space, seed=0, noise=0.1)
     every, points = STEPS // POINTS, {}
 
@@ -57,22 +66,54 @@ def make_run(folder: Path) -> int:
             points[step.index] = point
 
     result = search_bcsfw(problem, utility, num_evaluations=STEPS + 2, callback=keep)
-    settings = dataclasses.asdict(SearchSettings())
-    network = NetworkFolder(folder / "networks" / "macs-300M")
-    network.save_point(result.point)
-    network.save_trace(result.trace, points)
-    network.save_architecture(result.architecture)
-    network.save_search(
-        {
-            "inputs": {"budgets": [described(b) for b in problem.budgets], "settings": settings},
-            **outcome(problem, result, None),
-            "effort": dataclasses.asdict(Effort(64, STEPS, 0, 0)),
-            "seconds": 1.0,
-        }
-    )
-    content = {"space": space.to_dict(), "data": {"name": "made up", "classes": []}, "seed": 0}
-    files.write_text(folder / "run.json", files.dump(content, kind="run", version=1))
+    network = folder / "networks" / "macs-300M"
+    result.architecture.save(network / "architecture.json")
+    PointFile(*shares(result.point, digits=9)).save(network / "point.json")
+    lines = [json.dumps(line_of(s, points.get(s.index)).to_dict()) for s in result.trace]
+    files.write_text(network / "trace.jsonl", "\n".join([*lines, ""]))
+    table, cost = budget.table, result.costs["macs"]
+    SearchFile(
+        inputs="",
+        settings=dataclasses.asdict(SearchSettings()),
+        seed=0,
+        attempt=1,
+        budgets=(
+            BudgetRecord("macs", "macs", table.unit, budget.limit, budget.limit, cost, None, ""),
+        ),
+        architecture=str(result.architecture),
+        fits=result.fits,
+        loss=result.value,
+        status=result.status.name.lower(),
+        gap=result.gap,
+        projection=None,
+        local_search=None,
+        effort={"steps": STEPS},
+        seconds=1.0,
+        versions={},
+    ).save(network / "search.json")
+    data = DataRecord("made up", "", ("one", "another"), (0.5,), (0.5,))
+    RunFile(space.to_dict(), "made up", {}, 0, 0.2, data, {}).save(folder / "run.json")
     return len(points)
+
+
+def line_of(step, point) -> TraceStep:
+    """Return a line of the trace, with the point that the step started from, if it is kept."""
+    return TraceStep(
+        step.index,
+        step.value,
+        tuple(step.costs),
+        tuple(step.slack),
+        step.gap,
+        step.step_size,
+        step.block,
+        None if point is None else PointRecord(*shares(point, digits=4)),
+    )
+
+
+def shares(point, digits: int) -> list[tuple[tuple[float, ...], ...]]:
+    """Return the probabilities of choices and of depths as plain numbers."""
+    both = (point.alpha_shares, point.beta_shares)
+    return [tuple(map(tuple, rows.round(digits).tolist())) for rows in both]
 
 
 def seconds_to_open(page_file: Path) -> tuple[list[float], list[float]] | None:

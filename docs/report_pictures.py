@@ -1,4 +1,4 @@
-"""Makes the images of reports that README and docs show, from a real run, in a real browser.
+"""Makes the pictures of reports that README and docs show, from a real run, in a real browser.
 
 ``make pictures`` makes the run, too. Needs Chromium (Debian's package ``chromium``).
 
@@ -8,7 +8,6 @@ Run: python docs/report_pictures.py runs/demo
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from playwright.sync_api import sync_playwright
 
+from hardcorenas.artifacts import SweepFile
 from hardcorenas.report.page import write_report
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ PICTURES = Path(__file__).parent / "pictures"
 
 @dataclass(frozen=True)
 class Shot:
-    """One image: a screen of so many pixels, and how much of the page it shows."""
+    """One picture: a screen of so many pixels, and how much of the page it shows."""
 
     name: str
     width: int
@@ -57,13 +57,12 @@ def take(browser: Browser, page_file: Path, shot: Shot) -> None:
 
 
 def main() -> None:
-    """Take all images of a run."""
+    """Take all pictures of a run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path, help="folder of a run; of a sweep for all images")
+    parser.add_argument("run", type=Path, help="folder of a run; of a sweep for all pictures")
     run: Path = parser.parse_args().run
-    sweep = run / "sweep.json"
-    rows = json.loads(sweep.read_text(encoding="utf-8"))["rows"] if sweep.exists() else []
-    swept = {run / row["folder"] for row in rows}
+    sweep = SweepFile.load_if_there(run / "sweep.json")
+    swept = {run / row.folder for row in sweep.rows} if sweep else set()
     networks = sorted(path.parent for path in run.glob("networks/*/summary.json"))
     compared = [path for path in networks if (path / "compare").is_dir() and path not in swept]
     names = ("chromium", "chromium-browser", "google-chrome")

@@ -13,11 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
+import msgspec
 import numpy as np
 import torch
 
 from hardcorenas import files
-from hardcorenas.jobs.run_folder import FORMAT_VERSION, RunFolder
+from hardcorenas.artifacts import Moment, RunFile, read_lines
+from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.train.evaluate import accuracy, representatives
 from hardcorenas.train.job import Job
 from hardcorenas.train.supernet_training import HEAVIEST, PATHS, train_supernet
@@ -32,9 +34,8 @@ from setting import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
-
-    from hardcorenas.train.log import Moment
 
 PUBLISHED = ("run.json", "heaviest.safetensors", "supernet.safetensors", "training.jsonl")
 
@@ -71,37 +72,38 @@ def _tell(moment: Moment) -> None:
 def branch(multi: Path, single: Path) -> None:
     """Make a run that begins its second phase, with one path a batch, where another began its."""
     there, new = RunFolder(multi), RunFolder(single.with_name(f".{single.name}"))
-    lines = [json.loads(line) for line in there.log.read_text(encoding="utf-8").splitlines()]
-    first = [line for line in lines if line["phase"] == HEAVIEST]
+    first = [m for m in read_lines(there.log, Moment) if m.phase == HEAVIEST]
     state = there.load_checkpoint(torch.device("cpu"))
     assert state is not None
-    description = there.read_description()
-    description["recipe"]["paths"] = "single"
+    run = RunFile.load(there.description)
     shutil.rmtree(new.path, ignore_errors=True)
     new.path.mkdir(parents=True)
     shutil.copy(there.weights("heaviest"), new.weights("heaviest"))
-    files.write_text(new.log, "".join(json.dumps(line) + "\n" for line in first))
-    new.save_checkpoint(state | {"loop": None, "seconds": first[-1]["seconds"]})
-    text = files.dump(description, kind="run", version=FORMAT_VERSION)
-    files.write_text(new.description, text)
+    files.write_text(new.log, "".join(json.dumps(m.to_dict()) + "\n" for m in first))
+    new.save_checkpoint(state | {"loop": None, "seconds": first[-1].seconds})
+    single_path = msgspec.structs.replace(run, recipe=run.recipe | {"paths": "single"})
+    single_path.save(new.description)
     new.path.rename(single)  # whole or not at all
 
 
 def history(folder: Path) -> dict[str, Any]:
     """Return accuracies on held-out images by epoch, and what each phase took."""
-    lines = [json.loads(line) for line in RunFolder(folder).log.read_text("utf-8").splitlines()]
-    judged = [line for line in lines if line["accuracies"]]
+    moments = read_lines(RunFolder(folder).log, Moment)
     batch_size = TrainedSupernet.open(folder).recipe.batch_size
-    seconds = {phase: _seconds(lines, phase, batch_size) for phase in (HEAVIEST, PATHS)}
-    points = [{k: line[k] for k in ("phase", "epoch", "accuracies")} for line in judged]
+    seconds = {phase: _seconds(moments, phase, batch_size) for phase in (HEAVIEST, PATHS)}
+    points = [
+        {"phase": m.phase, "epoch": m.epoch, "accuracies": m.accuracies}
+        for m in moments
+        if m.accuracies
+    ]
     return {"points": points, "seconds": seconds}
 
 
-def _seconds(lines: list[dict[str, Any]], phase: str, batch_size: int) -> float:
+def _seconds(moments: Sequence[Moment], phase: str, batch_size: int) -> float:
     """Return what the steps of a phase took, without the breaks of an interrupted training."""
-    mine = [line for line in lines if line["phase"] == phase]
-    speeds = [line["images_per_second"] for line in mine if line["images_per_second"]]
-    steps = [line["step"] for line in mine]
+    own = [m for m in moments if m.phase == phase]
+    speeds = [m.images_per_second for m in own if m.images_per_second]
+    steps = [m.step for m in own]
     images = (max(steps) - min(steps)) * batch_size
     return images * float(np.mean([1 / speed for speed in speeds]))
 
@@ -116,7 +118,7 @@ def describe(setting: Setting) -> dict[str, Any]:
     run = TrainedSupernet.open(setting.own_multi)
     data = run.data()
     return {
-        "recipe": run.description["recipe"],
+        "recipe": RunFile.load(RunFolder(setting.own_multi).description).recipe,
         "images": len(data.train),
         "megabytes": sum((setting.own_multi / f).stat().st_size for f in PUBLISHED) / 1e6,
         "heaviest_alone": accuracy(run.heaviest(), data, judging_images(data), ALONE),

@@ -41,3 +41,9 @@ def test_a_folder_that_is_a_file(tmp_path):
 def test_what_cannot_be_json_is_not_written():
     with pytest.raises(ValueError, match="not JSON compliant"):
         files.dump({"x": float("nan")}, kind="table", version=1)
+
+
+def test_half_a_character_is_not_written(tmp_path):
+    with pytest.raises(ArtifactError, match=r"page\.html: cannot be written \(surrogates"):
+        files.write_text(tmp_path / "page.html", "\ud800")
+    assert list(tmp_path.iterdir()) == []

@@ -28,7 +28,11 @@ _DEEPEST = 100  # levels of nesting; ours have fewer than ten
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file whole or not at all."""
-    write_bytes(path, text.encode("utf-8"))
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ArtifactError(f"{shown_path(path)}: cannot be written ({error.reason})") from None
+    write_bytes(path, content)
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
@@ -141,7 +145,8 @@ def parse(text: str, *, kind: str, version: int, source: str) -> Json:
             f"{source}: hardcorenas.{kind} version {shown(given)} is not readable here; "
             f"expected version {version}; write it again with this release"
         )
-    if document.pop("digest", None) not in (None, digest_of(document)):
+    written = document.pop("digest", None)
+    if written is not None and written != digest_of(document):
         raise ArtifactError(
             f"{source}: is not as it was written, its digest differs; make it again, or remove "
             f"its 'digest' if you have changed it on purpose"
@@ -149,16 +154,24 @@ def parse(text: str, *, kind: str, version: int, source: str) -> Json:
     return document
 
 
-def parse_json(text: str, *, source: str, expected: str) -> Any:
-    """Return what a JSON text says: finite numbers, no field twice, no endless nesting."""
+def parse_json(text: str, *, source: str, expected: str, allows_nan: bool = False) -> Any:
+    """Return what a JSON text says: no number too large, no field twice, no endless nesting.
+
+    Args:
+        text: The JSON text.
+        source: What to call it in errors, usually its file name.
+        expected: What it should be.
+        allows_nan: Whether a number may be ``NaN``, as a loss is that diverged.
+    """
     try:
         document = json.loads(
             text,
-            parse_constant=_refuse_constant,
+            parse_constant=functools.partial(_constant, allows_nan=allows_nan),
             parse_float=_finite,
+            parse_int=_whole,
             object_pairs_hook=_refuse_repeats,
         )
-        _check_depth(document)
+        _check_content(document)
     except (ValueError, RecursionError) as error:
         problem = "nested too deeply" if isinstance(error, RecursionError) else error
         raise ArtifactError(
@@ -178,13 +191,17 @@ def reason(error: BaseException) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
-def _check_depth(document: object) -> None:
+def _check_content(document: object) -> None:
     level = [document]
     for _ in range(_DEEPEST):
         inner: list[object] = []
         for value in level:
-            inner += value.values() if isinstance(value, dict) else ()
-            inner += value if isinstance(value, list) else ()
+            if isinstance(value, str):
+                value.encode()  # half a character, such as "\ud800", is no text
+            elif isinstance(value, dict):
+                inner += (*value, *value.values())
+            elif isinstance(value, list):
+                inner += value
         if not inner:
             return
         level = inner
@@ -198,7 +215,15 @@ def _finite(text: str) -> float:
     return number
 
 
-def _refuse_constant(name: str) -> float:
+def _whole(text: str) -> int:
+    if len(text) > 30:  # digits; more would not fit into a float
+        raise ValueError(f"{shown(text)} is too large a number")
+    return int(text)
+
+
+def _constant(name: str, *, allows_nan: bool) -> float:
+    if name == "NaN" and allows_nan:
+        return math.nan
     raise ValueError(f"{name} is not a number")
 
 

@@ -88,7 +88,7 @@ def test_only_a_page_may_be_written_over(refused):
     refused(["runs/demo", "-o", table], "--output", ".html", "table.json")
     refused(["runs/demo", "-o", "page"], "--output", ".html")
     Path("folder.html").mkdir()
-    refused(["runs/demo", "-o", "folder.html"], "folder.html", "cannot be written")
+    refused(["runs/demo", "-o", "folder.html"], "folder.html", "is not a file")
 
 
 def test_what_is_no_run_is_refused(refused):

@@ -24,10 +24,10 @@ def whole(tmp_path_factory):
 def swept(tmp_path_factory):
     """A run of three budgets, one of each verdict, and what other methods found."""
     made = made_runs.make_run(tmp_path_factory.mktemp("swept") / "sweep")
-    made.add("latency=45%", verdict="PASS", right=0.80)
-    made.add("latency=55%", verdict="FAIL", right=0.83)
-    made.add("latency=70%", verdict="UNCLEAR", right=0.85)
-    made.add("latency=55%", settings=SearchSettings(method="random"), right=0.81, random=None)
+    made.add("latency=45%", verdict="PASS", accuracy=0.80)
+    made.add("latency=55%", verdict="FAIL", accuracy=0.83)
+    made.add("latency=70%", verdict="UNCLEAR", accuracy=0.85)
+    made.add("latency=55%", settings=SearchSettings(method="random"), accuracy=0.81, random=None)
     made.add("latency=55%", settings=SearchSettings(method="penalty", penalty=0.0), verdict=None)
     return made.path
 
@@ -48,7 +48,7 @@ def elsewhere(tmp_path_factory):
     table = made_runs.latency_table(device=made_runs.PHONE, picoseconds=400)
     folder = tmp_path_factory.mktemp("elsewhere") / "phone"
     made = made_runs.make_run(folder, table=table)
-    made.add("latency=55%", verdict="PASS", right=0.82)
+    made.add("latency=55%", verdict="PASS", accuracy=0.82)
     return folder
 
 

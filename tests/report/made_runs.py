@@ -1,7 +1,6 @@
 """Folders of runs, made in moments: searches are real, on a made objective; trainings are made up.
 
-Nothing here needs torch. The files are written by the code that runs write theirs with, where that
-needs no torch either; `tests/cli/test_report.py` compares the rest with what a run writes.
+Nothing here needs torch. The files are artifacts, as runs write them.
 """
 
 from __future__ import annotations
@@ -16,22 +15,37 @@ import numpy as np
 
 import hardcorenas as hc
 from hardcorenas import files
-from hardcorenas.deploy.certificate import Certificate, Entry
-from hardcorenas.deploy.network_timing import Timing
+from hardcorenas.artifacts import (
+    BudgetRecord,
+    Certificate,
+    DataRecord,
+    Entry,
+    ExportedFile,
+    ExportFile,
+    FinetunedFile,
+    LocalSearchRecord,
+    Moment,
+    PointFile,
+    PointRecord,
+    ProjectionRecord,
+    RunFile,
+    SearchFile,
+    SummaryFile,
+    Timing,
+    TraceStep,
+    TrainedRow,
+    worst,
+)
 from hardcorenas.resources import AdditiveTable, Budget
 from hardcorenas.resources.calibration import Calibration
 from hardcorenas.resources.provenance import Provenance
 from hardcorenas.search.baselines import search_penalty, search_random
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.local import search_locally
-from hardcorenas.search.on_supernet.job import described, outcome
-from hardcorenas.search.on_supernet.naming import network_name
-from hardcorenas.search.on_supernet.network_folder import NetworkFolder
-from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
+from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.synthetic import AdditiveUtility
 from hardcorenas.space import Architecture, SearchSpace, Stage
-from hardcorenas.train.log import Moment
 
 GRAY = SearchSpace.preset("gray28")
 MOBILE = SearchSpace.preset("mobile")
@@ -39,7 +53,9 @@ LAPTOP, PHONE = "a laptop, 8 cores", "a phone"
 CLASSES = ("bag", "coat", "dress", "sneaker", "trouser")
 SETTINGS = SearchSettings()
 STEPS = 40
+VERSIONS = {"hardcorenas": "0.0"}
 _SNAPSHOTS = 10
+_DIGEST = "0" * 64
 
 
 def uneven_space():
@@ -50,7 +66,7 @@ def uneven_space():
     return dataclasses.replace(GRAY, name="uneven", stages=(short, middle, long))
 
 
-def latency_table(space=GRAY, device=LAPTOP, *, picoseconds=200, notes=(), spread=0.01):
+def latency_table(space=GRAY, device=LAPTOP, *, picoseconds=200, notes=(), threads=1):
     """A measured table: so many picoseconds for every MAC.
 
     Args:
@@ -58,12 +74,12 @@ def latency_table(space=GRAY, device=LAPTOP, *, picoseconds=200, notes=(), sprea
         device: What it was measured on.
         picoseconds: For every MAC.
         notes: About the measurement.
-        spread: Of measured times about the predictions.
+        threads: Of the runtime.
     """
     counted = hc.count(space, "macs")
     rng = np.random.default_rng(0)
     predicted = np.linspace(1.2, 3, 12) * picoseconds * counted.cheapest_cost / 1000
-    measured = predicted * (1 + spread * rng.standard_normal(len(predicted)))
+    measured = predicted * (1 + 0.01 * rng.standard_normal(len(predicted)))
     pairs = tuple((round(p), round(m)) for p, m in zip(predicted, measured, strict=True))
     yardstick = picoseconds * counted.cheapest_cost // 1000
     calibration = Calibration(pairs, 30, 1.3, 0.99, yardstick, 0.9, 0.002)
@@ -82,7 +98,7 @@ def latency_table(space=GRAY, device=LAPTOP, *, picoseconds=200, notes=(), sprea
             space.resolution,
             device=device,
             runtime="onnxruntime",
-            threads=1,
+            threads=threads,
             versions={"onnxruntime": "1.20"},
             date="2026-01-01T00:00:00+00:00",
             notes=tuple(notes),
@@ -108,19 +124,22 @@ class MadeRun:
 
     def budgets(self, *texts):
         """Return budgets such as ``"latency=50%"`` or ``"memory=60%"``."""
-        found = []
+        made = []
         for text in texts:
             resource, _, amount = text.partition("=")
             table = self.table if resource == "latency" else hc.count(self.space, resource)
-            found.append(Budget(table, amount))
-        return found
+            made.append(Budget(table, amount))
+        return made
 
     def add(
         self,
         *budgets,
+        asked=None,
+        attempt=1,
         settings=SETTINGS,
+        seed=0,
         verdict="PASS",
-        right=0.83,
+        accuracy=0.83,
         on="test",
         random=2,
         keeps_tables=False,
@@ -130,30 +149,39 @@ class MadeRun:
 
         Args:
             *budgets: Texts, or budgets.
+            asked: The budgets that were asked for, if others than the search keeps to.
+            attempt: How often a network was searched for under these.
             settings: How to search.
+            seed: Decides everything random.
             verdict: Of the certificate; None for a network without one.
-            right: Share of images that the network gets right; None before it is trained.
+            accuracy: Of the network; None before it is trained.
             on: Which images: ``"test"``, or ``"heldout"`` where there are no others.
             random: How many random networks it is compared with; None for no summary.
             keeps_tables: Whether the network's folder holds the tables of its budgets.
             folder: The name of its folder, if another than usual.
         """
-        known = [b if isinstance(b, Budget) else self.budgets(b)[0] for b in budgets]
-        problem = Problem(self.space, known)
-        name = folder or network_name(known, settings)
-        place = NetworkFolder(self.path / "networks" / name)
-        result = _search(place, problem, settings)
+        kept = [b if isinstance(b, Budget) else self.budgets(b)[0] for b in budgets]
+        asked = asked or kept
+        problem = Problem(self.space, kept)
+        names = [f"{budget.name}-{budget.limit}" for budget in kept]
+        name = folder or "-".join([*names, settings.method, str(seed), str(attempt)])
+        place = self.path / "networks" / name
+        result = _search(place, problem, asked, attempt=attempt, settings=settings, seed=seed)
         if keeps_tables:
-            for number, budget in enumerate(known, start=1):
-                budget.table.save(place.path / "tables" / f"{number}.json")
-        if right is not None and result.fits:
-            _finetune(place, right, _judged(right, on))
-        if verdict is not None and result.fits:
-            certificate_of(result.architecture, known, verdict).save(place.certificate)
-        if random is not None and right is not None and result.fits:
+            for number, budget in enumerate(kept, start=1):
+                budget.table.save(place / "tables" / f"{number}.json")
+        if not result.fits:
+            return place
+        network = result.architecture
+        judged = {"test": accuracy if on == "test" else None, "heldout": accuracy}
+        if accuracy is not None:
+            _finetune(place, network, accuracy, judged)
+        if verdict is not None:
+            certificate_of(network, asked, verdict).save(place / "certificate.json")
+        if random is not None and accuracy is not None:
             _export(place)
-            _summary(place, problem, result.architecture, _judged(right, on), random)
-        return place.path
+            _summary(place, problem, network, judged, random)
+        return place
 
 
 def make_run(folder, *, space=GRAY, table="measured", name="photos", classes=CLASSES, trained=True):
@@ -169,18 +197,17 @@ def make_run(folder, *, space=GRAY, table="measured", name="photos", classes=CLA
     """
     if table == "measured":
         table = latency_table(space)
-    content = {
-        "space": space.to_dict(),
-        "source": str(name),
-        "recipe": {"heaviest_epochs": 2, "paths_epochs": 4, "learning_rate": 0.4, "flip": True},
-        "seed": 0,
-        "heldout_share": 0.2,
-        "data": {"name": name, "fingerprint": "0" * 16, "classes": list(classes), "mean": [0.5]},
-        "split": {"by": "seed", "heldout": list(range(50))},
-    }
-    files.write_text(folder / "run.json", files.dump(content, kind="run", version=1))
+    RunFile(
+        space=space.to_dict(),
+        source=str(name),
+        recipe={"heaviest_epochs": 2, "paths_epochs": 4, "learning_rate": 0.4, "flip": True},
+        seed=0,
+        heldout_share=0.2,
+        data=DataRecord(name, "0" * 16, tuple(classes), (0.5,), (0.25,)),
+        split={"by": "seed", "heldout": list(range(50))},
+    ).save(folder / "run.json")
     if trained:
-        _write_lines(folder / "training.jsonl", _one_shot_training())
+        write_lines(folder / "training.jsonl", _supernet_training())
     if table is not None:
         table.save(folder / "table.json")
     return MadeRun(folder, space, table)
@@ -206,14 +233,14 @@ def certificate_of(network, budgets, verdict="PASS", device=None):
     shares = {"PASS": 0.9, "UNCLEAR": 1.01, "FAIL": 1.2}
     for budget in budgets:
         table = budget.table
-        known = (budget.name, table.unit, budget.limit, table.predicted(network))
+        about = (budget.name, table.unit, budget.limit, table.predicted(network))
         if table.calibration is None:
-            entries.append(Entry(*known, table.cost(network), None, "PASS"))
+            entries.append(Entry(*about, table.cost(network), None, "PASS"))
             continue
         median = round(shares[verdict] * budget.limit)
         timing = Timing(median, round(1.3 * median), 0.05, 380, 400, 1.0, median, 1.0)
         reason = None if verdict == "PASS" else "the machine was busy; stop other programs"
-        entries.append(Entry(*known, table.cost(network), timing, verdict, reason))
+        entries.append(Entry(*about, table.cost(network), timing, verdict, reason))
         target = {
             "device": device or table.provenance.device,
             "runtime": table.provenance.runtime,
@@ -224,128 +251,173 @@ def certificate_of(network, budgets, verdict="PASS", device=None):
             "resolution": table.provenance.resolution,
         }
     return Certificate(
-        tuple(entries),
-        str(network),
-        {"name": network.space.name, "fingerprint": network.space.fingerprint},
-        {"file": "network.onnx", "sha256": hashlib.sha256(b"network").hexdigest()},
-        target,
-        None,
-        "2026-01-01T00:00:00+00:00",
-        12.5,
+        inputs=_DIGEST,
+        verdict=worst([entry.verdict for entry in entries]),
+        entries=tuple(entries),
+        architecture=str(network),
+        space={"name": network.space.name, "fingerprint": network.space.fingerprint},
+        model={"file": "network.onnx", "sha256": hashlib.sha256(b"network").hexdigest()},
+        target=target,
+        foreign=None,
+        date="2026-01-01T00:00:00+00:00",
+        seconds=12.5,
     )
 
 
-def _search(place, problem, settings):
-    """Search as `search_run` does, but on a made objective; keep what it keeps."""
-    utility = AdditiveUtility(problem.space, seed=settings.seed, noise=0.02)
+def _search(place, problem, asked, *, attempt, settings, seed):
+    """Search as a run does, but on a made objective; keep what it keeps."""
+    utility = AdditiveUtility(problem.space, seed=seed, noise=0.02)
     points, local = {}, None
 
     def keep(step, point):
         if step.index % max(1, STEPS // _SNAPSHOTS) == 0:
             points[step.index] = point
 
-    asked = {"num_evaluations": STEPS + 2}
+    length = {"num_evaluations": STEPS + 2}
     if settings.method == "bcsfw":
-        result = search_bcsfw(problem, utility, **asked, seed=settings.seed, callback=keep)
+        result = search_bcsfw(problem, utility, **length, seed=seed, callback=keep)
         answer = utility(result.point)
         gradient = problem.pad_gradient(answer.alpha, answer.beta)
         local = search_locally(
             problem, [result.architecture], utility.loss, gradient=gradient, num_networks=12
         )
-        found = local.architecture
+        best = local.architecture
         result = dataclasses.replace(
-            result, architecture=found, value=local.score, costs=problem.costs(found)
+            result, architecture=best, value=local.score, costs=problem.costs(best)
         )
     elif settings.method == "penalty":
-        result = search_penalty(problem, utility, **asked, weight=settings.penalty, callback=keep)
+        result = search_penalty(problem, utility, **length, weight=settings.penalty, callback=keep)
     else:
         assert settings.method == "random"
-        result = search_random(problem, utility.loss, **asked, seed=settings.seed)
+        result = search_random(problem, utility.loss, **length, seed=seed)
     if result.point is not None:
-        place.save_point(result.point)
-    place.save_trace(result.trace, points)
+        PointFile(*_shares(result.point, digits=9)).save(place / "point.json")
+    steps = [_step(step, points.get(step.index)) for step in result.trace]
+    write_lines(place / "trace.jsonl", steps)
     if result.fits:
-        place.save_architecture(result.architecture)
-    effort = Effort(32, STEPS, 12, 750)
-    place.save_search(
-        {
-            "inputs": {
-                "supernet": "0" * 64,
-                "budgets": [described(budget) for budget in problem.budgets],
-                "settings": dataclasses.asdict(settings),
-            },
-            **outcome(problem, result, local),
-            "effort": {**dataclasses.asdict(effort), "images": effort.images},
-            "seconds": 46.25,
-        }
-    )
+        result.architecture.save(place / "architecture.json")
+    labelled = zip(problem.labels, problem.budgets, asked, strict=True)
+    projection = result.projection
+    SearchFile(
+        inputs=_DIGEST,
+        settings=dataclasses.asdict(settings),
+        seed=seed,
+        attempt=attempt,
+        budgets=tuple(
+            BudgetRecord(
+                label=label,
+                resource=budget.name,
+                unit=budget.table.unit,
+                limit=budget.limit,
+                asked=wanted.limit,
+                cost=result.costs[label],
+                device=budget.table.provenance.device,
+                table=files.digest_of(budget.table.to_json()),
+            )
+            for label, budget, wanted in labelled
+        ),
+        architecture=str(result.architecture),
+        fits=result.fits,
+        loss=result.value,
+        status=result.status.name.lower(),
+        gap=result.gap,
+        projection=projection
+        and ProjectionRecord(
+            projection.method,
+            str(projection.architecture),
+            projection.credit,
+            projection.thinned,
+        ),
+        local_search=local
+        and LocalSearchRecord(local.first_score, local.score, local.num_networks),
+        effort={
+            "batch_size": 32,
+            "steps": STEPS,
+            "networks": 12,
+            "images_per_network": 750,
+            "images": 32 * STEPS + 12 * 750,
+        },
+        seconds=46.25,
+        versions=VERSIONS,
+    ).save(place / "search.json")
     return result
 
 
-def _one_shot_training():
+def _step(step, point):
+    """Return a line of the trace."""
+    return TraceStep(
+        step.index,
+        step.value,
+        tuple(step.costs),
+        tuple(step.slack),
+        step.gap,
+        step.step_size,
+        step.block or "",
+        None if point is None else PointRecord(*_shares(point, digits=4)),
+    )
+
+
+def _shares(point, digits):
+    """Return the probabilities of choices and of depths as plain numbers."""
+    both = (point.alpha_shares, point.beta_shares)
+    return [tuple(map(tuple, shares.round(digits).tolist())) for shares in both]
+
+
+def _supernet_training():
     moments = []
     for step in range(4, 44, 4):
         phase, epochs = ("heaviest", 2) if step <= 12 else ("paths", 4)
-        known = (phase, step, 40, 1 + step // 12, epochs, 3.0 * step)
-        moments.append(Moment(*known, 2.3 * 0.97**step, 0.4, 900.0))
+        when = (phase, step, 40, 1 + step // 12, epochs, 3.0 * step)
+        moments.append(Moment(*when, 2.3 * 0.97**step, 0.4, 900.0))
         names = ["heaviest"] if phase == "heaviest" else ["lightest", "middle", "heaviest"]
-        rights = {name: 0.2 + 0.01 * step + 0.02 * n for n, name in enumerate(names)}
-        moments.append(Moment(*known, accuracies=rights))
+        accuracies = {name: 0.2 + 0.01 * step + 0.02 * n for n, name in enumerate(names)}
+        moments.append(Moment(*when, accuracies=accuracies))
     return moments
 
 
-def _judged(right, on):
-    """How good a network is, as files have it."""
-    return {"test": right if on == "test" else None, "heldout": right}
-
-
-def _finetune(place, right, judged):
+def _finetune(place, network, accuracy, judged):
     moments = []
     for step in range(5, 25, 5):
-        known = ("finetune", step, 20, 1, 2, 2.0 * step)
-        moments.append(Moment(*known, 1.4 * 0.98**step, 0.1, 900.0))
-        moments.append(Moment(*known, accuracies={"network": right - 0.004 * (20 - step)}))
-    _write_lines(place.finetune / "training.jsonl", moments)
-    text = files.dump({**judged, "seconds": 41.5}, kind="finetuned", version=1)
-    files.write_text(place.finetune / "finetuned.json", text)
+        when = ("finetune", step, 20, 1, 2, 2.0 * step)
+        moments.append(Moment(*when, 1.4 * 0.98**step, 0.1, 900.0))
+        moments.append(Moment(*when, accuracies={"network": accuracy - 0.004 * (20 - step)}))
+    write_lines(place / "finetune" / "training.jsonl", moments)
+    path = place / "finetune" / "finetuned.json"
+    FinetunedFile(inputs=_DIGEST, architecture=str(network), **judged, seconds=41.5).save(path)
 
 
 def _export(place):
-    files = [
-        {"format": "onnx", "file": "network.onnx", "largest_difference": 1e-6, "sha256": "0" * 64}
-    ]
-    text = files.dump({"weights": "0" * 64, "files": files}, kind="export", version=1)
-    files.write_text(place.path / "export.json", text)
+    exported = ExportedFile("onnx", "network.onnx", 1e-6, 123_456)
+    export = ExportFile(inputs=_DIGEST, batch_size=1, exported=(exported,))
+    export.save(place / "export.json")
 
 
-def _summary(place, problem, found, judged, random):
-    def row(network, more=0.0):
-        rights = {on: None if right is None else right + more for on, right in judged.items()}
-        return {"architecture": str(network), "costs": problem.costs(network), **rights}
+def _summary(place, problem, network, judged, random):
+    def row(architecture, more=0.0):
+        accuracies = {on: None if value is None else value + more for on, value in judged.items()}
+        return TrainedRow(str(architecture), problem.costs(architecture), **accuracies)
 
     rng = np.random.default_rng(0)
     space = problem.space
     compared = {"lightest": row(problem.lightest, -0.03), "heaviest": row(space.heaviest, 0.01)}
     for number in range(1, random + 1):
         compared[f"random {number}"] = row(space.sample(rng), -0.005 * number)
-    content = {
-        "config": {"budgets": [str(b) for b in problem.budgets], "seed": 0},
-        "verdict": "PASS",
-        "attempts": 1,
-        "limits": {
-            label: budget.limit
-            for label, budget in zip(problem.labels, problem.budgets, strict=True)
-        },
-        "found": row(found),
-        "compared": compared,
-        "files": ["network.onnx"],
-    }
-    text = files.dump(content, kind="summary", version=1)
-    files.write_text(place.path / "summary.json", text)
+    limits = zip(problem.labels, (budget.limit for budget in problem.budgets), strict=True)
+    SummaryFile(
+        config={"budgets": [str(b) for b in problem.budgets], "seed": 0},
+        verdict="PASS",
+        attempts=1,
+        limits=dict(limits),
+        found=row(network),
+        compared=compared,
+        files=("network.onnx",),
+        versions=VERSIONS,
+    ).save(place / "summary.json")
 
 
-def _write_lines(path, moments):
-    lines = [json.dumps(dataclasses.asdict(moment)) for moment in moments]
+def write_lines(path, records):
+    """Write a file of JSON lines."""
+    lines = [json.dumps(record.to_dict()) for record in records]
     files.write_text(path, "".join(f"{line}\n" for line in lines))
 
 

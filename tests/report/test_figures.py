@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
 import shutil
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -49,7 +51,8 @@ class TestCosts:
             for limit in network.limits:
                 if isinstance(limit.table, PeakTable):
                     continue
-                (bars,) = plain(adding_up(network.architecture, limit))["data"]
+                unmeasured = dataclasses.replace(network, certificates=())
+                (bars,) = plain(adding_up(unmeasured, limit))["data"]
                 amounts = whole_amounts(limit, bars["x"])
                 starts = whole_amounts(limit, bars["base"])
                 *parts, total = amounts
@@ -62,7 +65,7 @@ class TestCosts:
     def test_of_a_peak_the_largest_part_counts(self, mobile):
         (network,) = read_run(mobile).networks
         memory = network.limits[0]
-        (bars,) = plain(adding_up(network.architecture, memory))["data"]
+        (bars,) = plain(adding_up(network, memory))["data"]
         *parts, total = whole_amounts(memory, bars["x"])
         assert max(parts) == total == memory.cost
         assert set(bars["base"]) == {0}
@@ -70,8 +73,8 @@ class TestCosts:
     def test_the_budget_and_the_measurement_are_drawn(self, whole):
         (network,) = read_run(whole).networks
         (limit,) = network.limits
-        plot = plain(adding_up(network.architecture, limit, 123_456))
-        assert plot["data"][0]["x"][-1] == 0.123456
+        plot = plain(adding_up(network, limit))
+        assert plot["data"][0]["x"][-1] == round(0.9 * limit.amount) / 1e6
         assert "measured" in plot["data"][0]["y"][-1]
         (line,) = plot["layout"]["shapes"]
         assert line["x0"] == line["x1"] == limit.amount / 1e6
@@ -105,7 +108,7 @@ class TestCurve:
         lines = words.split("<br>")
         architecture = run.networks[0].architecture
         assert lines[-3:] == str(architecture).split(" | ")
-        assert "83.0% of test images" in lines
+        assert "accuracy 83.0% on test images" in lines
         assert any(re.fullmatch(r"measured .* ms: PASS", line) for line in lines)
 
     def test_a_sweep_is_one_line_from_left_to_right_within_its_budgets(self, swept):
@@ -145,7 +148,9 @@ class TestCurve:
         (name,) = [name for name in series(found[0].plot) if name.startswith("found")]
         assert re.fullmatch(r"found, \+ latency, \+ params", name)
         for curve in found:
-            assert "right, held-out images" in plain(curve.plot)["layout"]["yaxis"]["title"]["text"]
+            assert (
+                "accuracy, held-out images" in plain(curve.plot)["layout"]["yaxis"]["title"]["text"]
+            )
 
 
 class TestSearch:
@@ -163,13 +168,13 @@ class TestSearch:
         drawn = series(search_steps(network))
         budgets = {limit.label: limit.amount for limit in network.limits}
         for number, label in enumerate(["latency", "params"]):
-            expected = [step["costs"][number] / budgets[label] for step in network.steps]
+            expected = [step.costs[number] / budgets[label] for step in network.steps]
             assert drawn[label]["y"] == expected
 
     def test_the_running_mean_is_of_a_tenth_of_the_steps(self, whole):
         (network,) = read_run(whole).networks
         drawn = series(search_steps(network))
-        losses = np.array([step["value"] for step in network.steps])
+        losses = np.array([step.value for step in network.steps])
         assert drawn["loss"]["y"] == losses.tolist()
         means = np.convolve(losses, np.ones(4) / 4, "valid")
         assert drawn["running mean"]["y"][3:] == pytest.approx(means.tolist())
@@ -203,10 +208,10 @@ class TestHeatMaps:
         assert maps.names[0] == "start"
         assert maps.names[-1] == "end"
         assert maps.names[1:-1] == tuple(f"step {index}" for index in range(4, STEPS, 4))
-        first, last = network.steps[0]["point"], network.point
+        first, last = network.steps[0].point, network.point
         for frame, point in ((maps.frames[0], first), (maps.frames[-1], last)):
-            np.testing.assert_allclose(frame[0], point["alpha"], atol=0.0006)
-            np.testing.assert_allclose(frame[1], point["beta"], atol=0.0006)
+            np.testing.assert_allclose(frame[0], point.alpha, atol=0.0006)
+            np.testing.assert_allclose(frame[1], point.beta, atol=0.0006)
         choices, depths = plain(maps.plot)["data"][:2]
         assert (choices["z"], depths["z"]) == maps.frames[0]
 
@@ -259,9 +264,9 @@ class TestPrediction:
         assert unseen["x"] == [predicted / 1e6 for predicted, _ in pairs]
         assert unseen["y"] == [measured / 1e6 for _, measured in pairs]
         certified = drawn["certified"]
-        entries = [n.certificates[0]["entries"][0] for n in run.networks if n.certificates]
-        assert certified["x"] == [entry["predicted"] / 1e6 for entry in entries]
-        assert certified["y"] == [entry["timing"]["median"] / 1e6 for entry in entries]
+        entries = [n.certificates[0].entries[0] for n in run.networks if n.certificates]
+        assert certified["x"] == [entry.predicted / 1e6 for entry in entries]
+        assert certified["y"] == [entry.timing.median / 1e6 for entry in entries]
 
     def test_the_margin_reaches_from_the_prediction_to_the_bound(self, whole):
         run = read_run(whole)
@@ -283,14 +288,14 @@ class TestTraining:
         moments = read_run(whole).training
         traces = plain(training(moments))["data"]
         assert [trace["name"] for trace in traces[:2]] == ["heaviest network", "all networks"]
-        steps = [moment["step"] for moment in moments if moment["loss"] is not None]
+        steps = [moment.step for moment in moments if moment.loss is not None]
         assert traces[0]["x"] + traces[1]["x"] == steps
         named = [trace["name"] for trace in traces[2:] if trace["showlegend"]]
         assert sorted(named) == ["heaviest", "lightest", "middle"]
 
     def test_a_loss_that_is_no_number_is_a_hole(self, whole):
-        moments = [dict(moment) for moment in read_run(whole).training]
-        moments[2]["loss"] = math.nan
+        moments = list(read_run(whole).training)
+        moments[2] = msgspec.structs.replace(moments[2], loss=math.nan)
         text = training(moments).to_json()
         assert None in json.loads(text)["data"][0]["y"]
         assert "NaN" not in text
@@ -328,7 +333,6 @@ def test_bars_of_time_have_the_length_of_the_steps():
     assert bars["x"] == [2.0, 0.5]
     (bars,) = plain(time_spent([("table", 36000.0), ("search", 1800.0)]))["data"]
     assert bars["x"] == [10.0, 0.5]
-    assert time_spent([]) is None
 
 
 def test_names_are_not_markup_to_plotly():
@@ -346,8 +350,17 @@ def test_plotly_can_read_back_what_names_are_written_as():
 
 def test_settings_that_are_usual_are_not_mentioned(whole):
     (network,) = read_run(whole).networks
-    assert network.search["inputs"]["settings"]["method"] == SearchSettings().method
+    assert network.search.settings["method"] == SearchSettings().method
     assert network.unusual == []
+
+
+def test_settings_that_are_not_usual_are(tmp_path):
+    made = made_runs.make_run(tmp_path / "run", table=None)
+    settings = SearchSettings(start="lightest", projection="greedy", epochs=1.0)
+    made.add("macs=60%", settings=settings, seed=3)
+    (network,) = read_run(made.path).networks
+    assert network.unusual == ["lightest", "greedy", "seed 3"]
+    assert network.title.endswith(" (lightest, greedy, seed 3)")
 
 
 def test_axis_titles_name_a_unit_once():

@@ -95,8 +95,8 @@ def test_what_the_page_shows_of_blocks_adds_up_to_the_cost_by_the_table(page, wh
     assert (
         sum(nanoseconds.values()) == total == made_runs.latency_table().cost(network.architecture)
     )
-    assert measured == network.certificates[0]["entries"][0]["timing"]["median"]
-    # The image of the network has the same amounts, in words.
+    assert measured == network.certificates[0].entries[0].timing.median
+    # The picture of the network has the same amounts, in words.
     for amount in nanoseconds.values():
         assert f"{amount / 1e6:.3f} ms" in page.said("network")
 
@@ -104,19 +104,19 @@ def test_what_the_page_shows_of_blocks_adds_up_to_the_cost_by_the_table(page, wh
 def test_the_certificate_says_its_verdict_and_both_numbers(sweep_page, swept):
     words = sweep_page.said("certificate")
     kinds = [k["class"] for t, k in sweep_page.elements if t == "article"]
-    assert kinds == [f"card {kind}" for kind in ("pass", "fail", "unclear", "over-budget", "pass")]
+    assert kinds == [f"panel {kind}" for kind in ("pass", "fail", "unclear", "over-budget", "pass")]
     for network in read_run(swept).networks[:3]:
-        entry = network.certificates[0]["entries"][0]
-        median = entry["timing"]["median"]
-        assert f"{median / 1e6:.3f} ms measured, {entry['limit'] / 1e6:.3f} ms allowed" in words
+        entry = network.certificates[0].entries[0]
+        median = entry.timing.median
+        assert f"{median / 1e6:.3f} ms measured, {entry.limit / 1e6:.3f} ms allowed" in words
     assert "the machine was busy" in words
     assert "380 of 400" in words
 
 
 def test_a_network_that_breaks_its_budget_by_the_table_is_said_to(sweep_page):
     words = sweep_page.said("certificate")
-    card = words[words.rindex("(penalty)") : words.rindex("(random)")]
-    assert re.search("does not fit|exceed|break|over its budget", card)
+    panel = words[words.rindex("(penalty)") : words.rindex("(random)")]
+    assert re.search("does not fit|exceed|break|over its budget", panel)
 
 
 def test_a_gauge_is_never_wider_than_its_frame(sweep_page):
@@ -150,7 +150,7 @@ def test_several_runs_are_told_apart(side_by_side):
 
 def test_each_device_of_a_network_has_its_own_measurement(both_devices, two_devices):
     (network,) = read_run(two_devices).networks
-    medians = [entry["timing"]["median"] for c in network.certificates for entry in c["entries"]]
+    medians = [entry.timing.median for c in network.certificates for entry in c.entries]
     plots = both_devices.plots_of("network")
     drawn = [round(1e6 * plot["data"][0]["x"][-1]) for plot in plots]
     assert drawn == medians
@@ -177,7 +177,7 @@ MISSING = {
     "the network": (("architecture.json",), "network", "No network was found"),
     "all networks": (("networks",), "network", "No network has been searched for yet"),
     "any search": (("networks",), "search", "No search has been done yet"),
-    "all cards": (("networks",), "certificate", "No network has been searched for yet"),
+    "all panels": (("networks",), "certificate", "No network has been searched for yet"),
 }
 UNSAID = {  # and the sections that should tell
     "what was compared": (("summary.json",), "curve"),

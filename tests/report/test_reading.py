@@ -6,11 +6,14 @@ import dataclasses
 import json
 import shutil
 
+import msgspec
 import pytest
 
 import hardcorenas as hc
+from hardcorenas.artifacts import FinetunedFile, SearchFile
 from hardcorenas.errors import ArtifactError
 from hardcorenas.report.figures.curve import curves
+from hardcorenas.report.figures.progress import search_steps
 from hardcorenas.report.page import render
 from hardcorenas.report.reading import read_run, read_runs
 from hardcorenas.resources import PeakTable, ResourceTable
@@ -38,24 +41,18 @@ def inside(network, name):
 def test_everything_of_a_whole_run_is_read(whole):
     run = read_run(whole)
     assert run.name == "demo"
-    assert run.device == LAPTOP
-    assert run.description["data"]["classes"] == list(made_runs.CLASSES)
+    assert run.description.data.classes == made_runs.CLASSES
     assert run.tables == (run.table,) == (made_runs.latency_table(),)
-    assert [moment["step"] for moment in run.training[::2]] == list(range(4, 44, 4))
+    assert [moment.step for moment in run.training[::2]] == list(range(4, 44, 4))
     (network,) = run.networks
     assert network.method == "bcsfw"
     assert len(network.steps) == made_runs.STEPS
-    assert sum("point" in step for step in network.steps) == 10
+    assert sum(step.point is not None for step in network.steps) == 10
     assert network.point is not None
-    assert network.found.accuracy == 0.83
-    assert network.found.on == "test"
-    assert {rival.name for rival in network.rivals} == {
-        "lightest",
-        "heaviest",
-        "random 1",
-        "random 2",
-    }
-    assert [certificate["verdict"] for certificate in network.certificates] == ["PASS"]
+    assert network.trained.accuracy == 0.83
+    assert network.trained.judged_on == "test"
+    assert set(network.compared) == {"lightest", "heaviest", "random 1", "random 2"}
+    assert [certificate.verdict for certificate in network.certificates] == ["PASS"]
 
 
 def test_limits_and_costs_are_those_of_the_table(whole):
@@ -65,7 +62,7 @@ def test_limits_and_costs_are_those_of_the_table(whole):
     assert limit.table == table
     assert limit.amount == 55 * table.dearest_cost // 100
     assert limit.cost == table.cost(network.architecture) <= limit.amount
-    assert network.found.costs == {"latency": limit.cost}
+    assert network.trained.costs == {"latency": limit.cost}
     assert network.title == f"latency ≤ {limit.amount / 1e6:.3f} ms"
 
 
@@ -108,21 +105,22 @@ def test_networks_stand_in_the_order_of_budgets_with_other_methods_last(swept):
     assert [n.method for n in networks] == ["bcsfw", "bcsfw", "bcsfw", "penalty", "random"]
     amounts = [n.limits[0].amount for n in networks[:3]]
     assert amounts == sorted(amounts)
-    assert [n.certificates[0]["verdict"] for n in networks[:3]] == ["PASS", "FAIL", "UNCLEAR"]
+    assert [n.certificates[0].verdict for n in networks[:3]] == ["PASS", "FAIL", "UNCLEAR"]
     assert networks[4].unusual == ["random"]
     assert networks[4].title.endswith(" (random)")
 
 
 def test_a_network_that_does_not_fit_is_not_shown_as_one(swept):
     penalty = read_run(swept).networks[3]
-    assert penalty.search["fits"] is False
+    assert penalty.search.fits is False
     assert penalty.architecture is None
-    assert penalty.found is None
+    assert penalty.trained is None
 
 
-def test_a_tightened_network_says_so(copied, network):
-    network.rename(network.with_name(f"{network.name}-tightened-2"))
-    assert read_run(copied).networks[0].unusual == ["tightened 2"]
+def test_a_later_attempt_says_so(copied, network):
+    path = network / "search.json"
+    msgspec.structs.replace(SearchFile.load(path), attempt=3).save(path)
+    assert read_run(copied).networks[0].unusual == ["attempt 3"]
 
 
 def test_the_folder_of_a_network_will_do(whole):
@@ -157,13 +155,11 @@ def test_files_of_other_programs_are_left_alone(copied, whole):
 
 def test_test_images_count_before_held_out_ones(copied, network):
     path = network / "finetune" / "finetuned.json"
-    content = json.loads(path.read_text())
-    path.write_text(json.dumps(content | {"test": 0.5, "heldout": 0.7}))
-    found = read_run(copied).networks[0].found
-    assert (found.accuracy, found.on) == (0.5, "test")
-    path.write_text(json.dumps(content | {"test": None, "heldout": 0.7}))
-    found = read_run(copied).networks[0].found
-    assert (found.accuracy, found.on) == (0.7, "held-out")
+    finetuned = FinetunedFile.load(path)
+    for test, expected in ((0.5, (0.5, "test")), (None, (0.7, "held-out"))):
+        msgspec.structs.replace(finetuned, test=test, heldout=0.7).save(path)
+        trained = read_run(copied).networks[0].trained
+        assert (trained.accuracy, trained.judged_on) == expected
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
@@ -230,7 +226,9 @@ class TestLines:
         lines = path.read_text().splitlines()
         lines[1] = lines[1][: len(lines[1]) // 2]
         path.write_text("\n".join(lines))
-        with pytest.raises(ArtifactError, match="line 2 is not JSON; is it torn") as caught:
+        with pytest.raises(
+            ArtifactError, match=r"line 2: is not a record: .*; is it torn"
+        ) as caught:
             read_run(copied)
         assert str(path) in str(caught.value)
 
@@ -239,6 +237,18 @@ class TestLines:
         with pytest.raises(ArtifactError, match="line 1: expected fields") as caught:
             read_run(copied)
         assert str(path) in str(caught.value)
+
+    def test_lines_that_are_no_text_or_nested_without_end_are_errors(self, copied, path, name):
+        text = path.read_bytes()
+        for line, words in (
+            (b"\xff\xfe{}", "is not a text file"),
+            (deep(1000).encode(), "line 1: .*nested too deeply"),
+            (deep(100_000).encode(), "line 1: .*nested too deeply"),
+            (b'{"index": 1' + b"0" * 5000 + b"}", "line 1: .*too large a number"),
+        ):
+            path.write_bytes(line + b"\n" + text)
+            with pytest.raises(ArtifactError, match=f"{path.name}: {words}"):
+                read_run(copied)
 
     def test_an_empty_file_holds_nothing(self, copied, path, name):
         path.write_text("")
@@ -250,43 +260,105 @@ class TestLines:
             render([read_run(copied)])
 
 
-def broken(content, *path, **values):
-    """Return a document with fields replaced at a path, and without those that become None."""
-    inner = content
-    for key in path:
+def deep(levels):
+    """Return lists in lists, as JSON."""
+    return "[" * levels + "]" * levels
+
+
+def damaged(path, *keys, value):
+    """Replace a value in a JSON file by some JSON text, or remove it for None; and the digest."""
+    document = json.loads(path.read_text())
+    document.pop("digest")
+    *outer, last = keys
+    inner = document
+    for key in outer:
         inner = inner[key]
-    inner.update(values)
-    for name in [name for name, value in values.items() if value is None]:
-        del inner[name]
-    return content
+    inner[last] = "here"
+    if value is None:
+        del inner[last]
+    text = json.dumps(document)
+    assert value is None or text.count('"here"') == 1
+    path.write_text(text.replace('"here"', value or ""))
 
 
+# The file, the field, what stands there instead (nothing for None), and what is said of it.
 FOREIGN = {
-    "limits without budgets": ("search.json", [], {"limits": {}}),
-    "a budget of an unknown unit": ("search.json", ["inputs", "budgets", 0], {"unit": "litres"}),
-    "a budget without costs": ("search.json", [], {"costs": {}}),
-    "settings that are a list": ("search.json", ["inputs"], {"settings": []}),
-    "a certificate without entries": ("certificate.json", [], {"entries": None}),
-    "a certificate without a verdict": ("certificate.json", [], {"verdict": None}),
-    "an entry without its limit": ("certificate.json", ["entries", 0], {"limit": None}),
-    "an entry of an unknown unit": ("certificate.json", ["entries", 0], {"unit": "litres"}),
-    "a point without depths": ("point.json", [], {"beta": None}),
-    "a point of another space": ("point.json", [], {"alpha": [[1.0]]}),
-    "a fine-tuning without its accuracy": ("finetune/finetuned.json", [], {"heldout": None}),
-    "a fine-tuning without its time": ("finetune/finetuned.json", [], {"seconds": None}),
-    "a summary without rivals": ("summary.json", [], {"compared": None}),
-    "a run whose space is a text": ("run.json", [], {"space": "mobile"}),
+    "no budgets": ("search.json", ["budgets"], None, "budgets: is missing"),
+    "a unit that is none": (
+        "search.json",
+        ["budgets", 0, "unit"],
+        '"litres"',
+        "unit: expected one",
+    ),
+    "no cost": ("search.json", ["budgets", 0, "cost"], None, "budgets[0].cost: is missing"),
+    "a cost of nothing": ("search.json", ["budgets", 0, "cost"], "0", "budgets[0].cost: expected"),
+    "a list of settings": ("search.json", ["settings"], "[]", "settings: expected fields"),
+    "deep settings": ("search.json", ["settings", "method"], deep(1000), "nested too deeply"),
+    "a huge number": ("search.json", ["seed"], "9" * 400, "too large a number"),
+    "half a character": ("run.json", ["source"], '"\\ud800"', "surrogates"),
+    "no entries": ("certificate.json", ["entries"], None, "entries: is missing"),
+    "no verdict": ("certificate.json", ["verdict"], None, "verdict: is missing"),
+    "another verdict": ("certificate.json", ["verdict"], '"GOOD"', "verdict: is an unknown word"),
+    "no limit": ("certificate.json", ["entries", 0, "limit"], None, "entries[0].limit: is missing"),
+    "no unit": (
+        "certificate.json",
+        ["entries", 0, "unit"],
+        '"litres"',
+        "entries[0].unit: expected",
+    ),
+    "no depths": ("point.json", ["beta"], None, "beta: is missing"),
+    "other blocks": ("point.json", ["alpha"], "[[1.0]]", "alpha: has other rows than space"),
+    "other stages": ("point.json", ["beta"], "[[1.0]]", "beta: has other rows than space"),
+    "a narrow row": ("point.json", ["alpha", 0], "[1.0]", "alpha: has other rows than space"),
+    "no accuracy": ("finetune/finetuned.json", ["heldout"], None, "heldout: is missing"),
+    "more than all": ("finetune/finetuned.json", ["test"], "1.5", "test: expected a number <= 1"),
+    "no time": ("finetune/finetuned.json", ["seconds"], None, "seconds: is missing"),
+    "endless": ("finetune/finetuned.json", ["seconds"], "1e300", "seconds: expected a number <="),
+    "nothing compared": ("summary.json", ["compared"], None, "compared: is missing"),
+    "a space as a text": ("run.json", ["space"], '"mobile"', "space: expected fields, got a text"),
+    "no mean": ("run.json", ["data", "mean"], None, "data.mean: is missing"),
+    "no std": ("run.json", ["data", "std"], None, "data.std: is missing"),
 }
 
 
 @pytest.mark.parametrize("case", FOREIGN)
 def test_a_file_with_other_fields_than_ours_is_an_error_that_names_its_place(copied, network, case):
-    name, where, values = FOREIGN[case]
+    name, keys, value, words = FOREIGN[case]
     path = inside(network, name)
-    path.write_text(json.dumps(broken(json.loads(path.read_text()), *where, **values)))
+    damaged(path, *keys, value=value)
     with pytest.raises(ArtifactError) as caught:
         render([read_run(copied)])
-    assert str(path.parent) in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_nesting_without_end_is_refused(copied, network, name):
+    path = inside(network, name)
+    for levels in (200, 1000, 100_000):
+        path.write_text(f'{{"format": {deep(levels)}}}')
+        with pytest.raises(ArtifactError, match="nested too deeply") as caught:
+            read_run(copied)
+        assert str(path) in str(caught.value)
+
+
+def test_a_point_of_the_trace_that_is_of_another_space_is_named(copied, network):
+    path = network / "trace.jsonl"
+    first, *others = path.read_text().splitlines()
+    step = json.loads(first)
+    step["point"]["beta"] = [[1.0]]
+    path.write_text("\n".join([json.dumps(step), *others, ""]))
+    with pytest.raises(ArtifactError, match=r"trace\.jsonl: step 0: beta: has other rows"):
+        read_run(copied)
+
+
+def test_steps_with_more_costs_than_budgets_are_drawn_without_them(copied, network):
+    path = network / "trace.jsonl"
+    steps = [json.loads(line) for line in path.read_text().splitlines()]
+    steps[3]["costs"] = []
+    path.write_text("".join(f"{json.dumps(step)}\n" for step in steps))
+    assert "expected cost" not in str(search_steps(read_run(copied).networks[0]).to_json())
 
 
 class TestSeveralAttempts:
@@ -296,40 +368,35 @@ class TestSeveralAttempts:
     def run(self, tmp_path):
         made = made_runs.make_run(tmp_path / "demo")
         (asked,) = made.budgets("latency=55%")
-        first = made.add(asked, verdict="FAIL", random=None, folder="latency-1us")
-        tight = made.add("latency=50%", verdict=None, folder="latency-1us-tightened-1")
-        network = made_runs.architecture_of(tight)
-        made_runs.certificate_of(network, [asked]).save(tight / "certificate.json")
+        first = made.add(asked, verdict="FAIL", random=None)
+        tight = made.add("latency=50%", asked=[asked], attempt=2)
         assert first != tight
         return made.path
 
     def test_what_counts_is_what_was_asked_for(self, run):
         last, given_up = read_run(run).networks
-        assert last.folder.name.endswith("-tightened-1")
+        assert (last.search.attempt, given_up.search.attempt) == (2, 1)
         assert (last.is_last, given_up.is_last) == (True, False)
         assert last.limits[0].amount == given_up.limits[0].amount
         assert last.limits[0].searched < last.limits[0].amount
-        assert last.title == f"{last.limits[0]} (tightened 1)"
+        assert last.title == f"{last.limits[0]} (attempt 2)"
 
     def test_what_was_given_up_is_no_point_of_the_curve(self, run):
         (curve,) = curves([read_run(run)])
-        assert [row[0] for row in curve.rows if row[0].startswith("found")] == [
-            "found, tightened 1"
-        ]
+        assert [row[0] for row in curve.rows if row[0].startswith("found")] == ["found, attempt 2"]
         (line,) = curve.plot.layout.shapes
         assert line.x0 == read_run(run).networks[0].limits[0].amount / 1e6
 
     def test_the_page_shows_one_verdict_and_folds_the_other_away(self, run):
         page = render(read_runs([run]))
         assert "earlier attempts, which missed their budget: 1" in page
-        assert page.index('class="card pass"') < page.index("earlier attempts, which")
-        assert page.index("earlier attempts, which") < page.index('class="card fail"')
+        assert page.index('class="panel pass"') < page.index("earlier attempts, which")
+        assert page.index("earlier attempts, which") < page.index('class="panel fail"')
 
 
 def test_two_settings_of_one_device_have_measurements_of_their_own(tmp_path):
     made = made_runs.make_run(tmp_path / "demo")
-    more = dataclasses.replace(made.table.provenance, threads=2)
-    other = dataclasses.replace(made_runs.latency_table(picoseconds=300), provenance=more)
+    other = made_runs.latency_table(picoseconds=300, threads=2)
     budgets = [*made.budgets("latency=60%"), made_runs.Budget(other, "70%")]
     folder = made.add(*budgets, verdict=None, keeps_tables=True)
     network = made_runs.architecture_of(folder)
@@ -337,15 +404,15 @@ def test_two_settings_of_one_device_have_measurements_of_their_own(tmp_path):
         made_runs.certificate_of(network, [budget]).save(folder / f"certificate-{number}.json")
     (read,) = read_run(made.path).networks
     for limit in read.limits:
-        (entry,) = read.timed(limit)
-        assert entry["timing"]["median"] == round(0.9 * limit.amount)
+        ((entry, median),) = read.timed(limit)
+        assert median == entry.timing.median == round(0.9 * limit.amount)
     assert len({curve.where for curve in curves([read_run(made.path)])}) == 2
 
 
 def test_a_certificate_made_by_hand_counts(copied, network):
     (network / "certificate.json").rename(network / "network.certificate.json")
     (read,) = read_run(copied).networks
-    assert [certificate["verdict"] for certificate in read.certificates] == ["PASS"]
+    assert [certificate.verdict for certificate in read.certificates] == ["PASS"]
 
 
 def test_a_network_is_found_from_inside_its_folder(copied, network, monkeypatch):

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import re
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from typing import Annotated, ClassVar, Self, TypeVar
 
 import msgspec
 
 from hardcorenas import files
-from hardcorenas.errors import ArtifactError
+from hardcorenas.errors import ArtifactError, shown
 from hardcorenas.files import Json
 
 AboveZero = Annotated[int, msgspec.Meta(gt=0)]
-NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 R = TypeVar("R", bound="Record")
+
+_LONGEST = 100  # characters of a complaint, which may repeat what a file says
+_COMPLAINT = re.compile(
+    r"(?P<problem>(?:Object (?:missing required|contains unknown) field `(?P<name>.*?)`)|.*?)"
+    r"(?: - at `\$\.?(?P<field>[^`]*)`)?",
+    re.DOTALL,
+)
+_TYPES = {
+    "object": "fields",
+    "array": "a list",
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "nothing",
+}
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,38 +103,36 @@ class StepArtifact(Artifact, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 def read_lines(path: Path, kind: type[R]) -> tuple[R, ...]:
     """Return a file of JSON lines, nothing where there is no file.
 
-    The last line may be half written, by a process that goes on or was killed.
+    What follows the last end of line may be half written, by a process that goes on or was killed.
     """
     if not path.exists():
         return ()
-    lines = files.read_text(path).splitlines()
-    records = []
-    for number, line in enumerate(lines, start=1):
-        source = f"{files.shown_path(path)}: line {number}"
-        try:
-            document = json.loads(line)
-        except (ValueError, RecursionError):
-            if number == len(lines):
-                break
-            raise ArtifactError(f"{source} is not JSON; is it torn?") from None
-        records.append(kind.from_dict(document, source=source))
-    return tuple(records)
+    *lines, rest = files.read_text(path).split("\n")
+    numbered = [(f"{files.shown_path(path)}: line {n}", line) for n, line in enumerate(lines, 1)]
+    documents = {source: _document(line, source) for source, line in numbered}
+    with contextlib.suppress(ArtifactError):
+        documents[files.shown_path(path)] = _document(rest, "")
+    return tuple(kind.from_dict(data, source=source) for source, data in documents.items())
+
+
+def _document(line: str, source: str) -> object:
+    return files.parse_json(line, source=source, expected="a record", allows_nan=True)
 
 
 def _in_our_words(error: Exception) -> str:
-    """Return msgspec's complaint with the field in front."""
-    text = str(error) or "is nested too deeply"
-    complaint, _, place = text.partition(" - at `")
-    field = place.rstrip("`").removeprefix("$").removeprefix(".").replace("[...]", "[]")
-    missing = re.fullmatch(r"Object missing required field `(.*)`", complaint)
-    if missing:
-        return f"{_joined(field, missing[1])}: is missing; was it written by this tool?"
-    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", complaint)
-    if unknown:
-        return f"{_joined(field, unknown[1])}: is not a field of this file"
-    complaint = complaint.replace("`", "")
-    return f"{field}: {complaint[0].lower()}{complaint[1:]}" if field else complaint
+    """Return msgspec's complaint on one line, with the field in front."""
+    match = _COMPLAINT.fullmatch(str(error) or "is nested too deeply")
+    assert match is not None, "the pattern takes any text"
+    problem, name, field = match["problem"], match["name"], match["field"] or ""
+    if name is not None:
+        field = ".".join(filter(None, (field, shown(name).strip("'"))))
+        is_missing = problem.startswith("Object missing")
+        problem = "is missing; was it written by this tool?" if is_missing else "is no field of it"
+    problem = re.sub("`([^`]*)`", lambda types: _words(types[1]), problem)
+    problem = " ".join(problem.replace("Invalid enum value", "is an unknown word:").split())
+    problem = f"{problem[:1].lower()}{problem[1:_LONGEST]}"
+    return f"{field.replace('[...]', '[]')}: {problem}" if field else problem
 
 
-def _joined(*parts: Any) -> str:
-    return ".".join(filter(None, parts))
+def _words(types: str) -> str:
+    return " or ".join(_TYPES.get(name, name) for name in types.split(" | "))

@@ -39,7 +39,7 @@ class ProjectionRecord(Record, frozen=True, forbid_unknown_fields=True):
     method: str
     architecture: str
     credit: float
-    thinned: int
+    thinned: bool
 
 
 class LocalSearchRecord(Record, frozen=True, forbid_unknown_fields=True):

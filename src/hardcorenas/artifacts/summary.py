@@ -23,6 +23,16 @@ class TrainedRow(Record, frozen=True, forbid_unknown_fields=True):
     test: Share | None
     heldout: Share
 
+    @property
+    def accuracy(self) -> float:
+        """The most honest number there is: on test images, or else on held-out ones."""
+        return self.heldout if self.test is None else self.test
+
+    @property
+    def judged_on(self) -> str:
+        """Which images `accuracy` is of: ``"test"`` or ``"held-out"``."""
+        return "held-out" if self.test is None else "test"
+
 
 class SummaryFile(Artifact, frozen=True, forbid_unknown_fields=True):
     """What a whole job has made.

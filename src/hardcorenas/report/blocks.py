@@ -32,21 +32,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Group:
-    """Parts of one stage.
-
-    Attributes:
-        name: Of the stage.
-        note: Its width and image size.
-        parts: What it is made of.
-    """
+    """The parts of one stage; the note tells its width and resolution."""
 
     name: str
     note: str
     parts: tuple[Part, ...]
 
 
-def image(architecture: Architecture, limit: Limit | None) -> list[Group]:
-    """Return a network stage by stage.
+def drawn_stages(architecture: Architecture, limit: Limit | None) -> list[Group]:
+    """Return a network stage by stage, the fixed parts first.
 
     Args:
         architecture: The network.
@@ -63,36 +57,25 @@ def image(architecture: Architecture, limit: Limit | None) -> list[Group]:
         return Part(name, lines, limit.unit.format(amount), min(1.0, amount / dearest))
 
     conv, _ = layout.stem_shapes(space)
-    fixed = priced(
-        "stem and head",
-        (f"{conv.kernel_size}×{conv.kernel_size} convolution, {space.head.width} wide head",),
-        table.base if table else None,
-    )
-    groups = [
-        Group(
-            "fixed",
-            f"{space.resolution}×{space.resolution} in, {space.num_classes} classes out",
-            (fixed,),
-        )
-    ]
-    for index, (stage, shapes) in enumerate(
-        zip(space.stages, layout.block_shapes(architecture), strict=True)
-    ):
+    kernel, size = conv.kernel_size, space.resolution
+    fixed = f"{kernel}×{kernel} convolution, {space.head.width} wide head"
+    fixed_part = priced("stem and head", (fixed,), table.base if table else None)
+    groups = [Group("fixed", f"{size}×{size} in, {space.num_classes} classes out", (fixed_part,))]
+    for index, shapes in enumerate(layout.block_shapes(architecture)):
+        stage, choices = space.stages[index], architecture.stages[index]
+        names = [f"{index + 1}.{block + 1}" for block in range(stage.max_depth)]
         parts = [
             priced(
-                f"{index + 1}.{block + 1}",
-                _described(shape, architecture.stages[index][block].expansion),
+                names[block],
+                _described(shape, choices[block].expansion),
                 None if costs is None else costs[index][block],
             )
             for block, shape in enumerate(shapes)
         ]
-        parts += [
-            Part(f"{index + 1}.{block + 1}", ()) for block in range(len(shapes), stage.max_depth)
-        ]
+        parts += [Part(name, ()) for name in names[len(shapes) :]]
         size = shapes[0].out_size
-        groups.append(
-            Group(f"stage {index + 1}", f"{stage.width} channels, {size}×{size}", tuple(parts))
-        )
+        note = f"{stage.width} channels, {size}×{size}"
+        groups.append(Group(f"stage {index + 1}", note, tuple(parts)))
     return groups
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -13,16 +12,17 @@ from markupsafe import Markup
 
 from hardcorenas import files
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.report import blocks, facts
-from hardcorenas.report.cards import Card, cards
+from hardcorenas.report.blocks import drawn_stages
+from hardcorenas.report.facts import configuration, times
 from hardcorenas.report.figures.costs import adding_up
 from hardcorenas.report.figures.curve import curves
 from hardcorenas.report.figures.prediction import predicted_against_measured
 from hardcorenas.report.figures.probabilities import heat_maps
 from hardcorenas.report.figures.progress import search_steps, training
 from hardcorenas.report.figures.time_spent import in_words, time_spent
+from hardcorenas.report.panels import panels
 from hardcorenas.report.reading import read_runs
-from hardcorenas.report.run_files import METHODS, NetworkFiles, RunFiles, setting
+from hardcorenas.report.run_files import METHODS, setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 
     import plotly.graph_objects as go
 
-    from hardcorenas.report.run_files import Limit
-    from hardcorenas.resources import ResourceTable
-
-_BCSFW = "Frank-Wolfe inside the budgets (BCSFW)"
+    from hardcorenas.report.run_files import NetworkFiles, RunFiles
 
 
 def write_report(folders: Sequence[str | Path], path: str | Path) -> None:
@@ -51,15 +48,14 @@ def render(runs: Sequence[RunFiles]) -> str:
     if not runs:
         raise InvalidArgumentError("runs: expected one or more folders, got none")
     figures = _Figures()
-    shown = [_RunView.of(run, figures, several=len(runs) > 1) for run in runs]
     return _template().render(
-        title=", ".join(run.name for run in runs),
-        runs=shown,
-        networks=[network for run in shown for network in run.networks],
-        is_sweep=sum(network.is_last for run in runs for network in run.networks) > 1,
-        curves=[(curve, figures.add("curve", curve.plot)) for curve in curves(runs)],
+        runs=runs,
+        several=len(runs) > 1,
+        networks=[(run, network) for run in runs for network in run.networks],
+        panels=[panel for run in runs for panel in panels(run)],
+        curves=curves(runs),
         curve_notes=_curve_notes(runs),
-        figures=figures.as_script(),
+        figures=figures,
         plotly=_file("vendor/plotly-cartesian.min.js"),
         style=_file("templates/page.css"),
         script=_file("templates/page.js"),
@@ -71,139 +67,32 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("hardcorenas.report"),
         autoescape=True,
-        extensions=["jinja2.ext.do"],
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    named = (adding_up, configuration, drawn_stages, heat_maps, in_words, search_steps, setting)
+    more = (predicted_against_measured, search_words, subtitle, time_spent, times, training)
+    environment.globals |= {function.__name__: function for function in (*named, *more)}
     return environment.get_template("page.html")
 
 
 class _Figures:
-    """Plots by the name of their place in the page."""
+    """Plots by the name of their place in the page, in the order in which the page has them."""
 
     def __init__(self) -> None:
         self._plots: dict[str, Any] = {}
 
-    def add(self, name: str, plot: go.Figure | None, **more: Any) -> str | None:
-        """Keep a plot; return the name of its place, or None where there is no plot."""
-        if plot is None:
-            return None
+    def add(self, name: str, plot: go.Figure, frames: Sequence[Any] = ()) -> str:
+        """Keep a plot, and what a slider shows in it; return the name of its place."""
         place = f"{name}-{len(self._plots)}"
-        self._plots[place] = {**json.loads(plot.to_json()), **more}
+        self._plots[place] = {**json.loads(plot.to_json()), "frames": frames}
         return place
 
     def as_script(self) -> Markup:
         """Return all plots as JSON that cannot end the script it stands in."""
         text = json.dumps(self._plots, separators=(",", ":"), allow_nan=False)
         return Markup(text.replace("<", "\\u003c"))
-
-
-@dataclass(frozen=True)
-class _TableView:
-    """A measured table: how well it predicts."""
-
-    title: str
-    device: str
-    tiles: tuple[tuple[str, str], ...]
-    complaint: str
-    figure: str | None
-
-
-@dataclass(frozen=True)
-class _NetworkView:
-    """What is shown of one network."""
-
-    title: str
-    run: str
-    architecture: str
-    image: list[blocks.Group]
-    costs: list[str]
-    search: str | None
-    search_words: str
-    maps: str | None
-    map_names: tuple[str, ...]
-    has_probabilities: bool
-    training: str | None
-
-    @classmethod
-    def of(cls, run: RunFiles, network: NetworkFiles, figures: _Figures) -> _NetworkView:
-        architecture = network.architecture
-        maps = heat_maps(network)
-        priced = [limit for limit in network.limits if limit.table is not None]
-        drawn = []
-        if architecture is not None:
-            drawn = [adding_up(architecture, limit, _median(network, limit)) for limit in priced]
-        return cls(
-            title=network.title,
-            run=run.name,
-            architecture="" if architecture is None else str(architecture),
-            image=[]
-            if architecture is None
-            else blocks.image(architecture, next(iter(priced), None)),
-            costs=[place for plot in drawn if (place := figures.add("costs", plot))],
-            search=figures.add("search", search_steps(network)),
-            search_words=_search_words(network),
-            maps=figures.add("probabilities", maps.plot, frames=maps.frames) if maps else None,
-            map_names=maps.names if maps else (),
-            has_probabilities=network.method not in ("random", "evolution"),
-            training=figures.add("finetuning", training(network.training)),
-        )
-
-
-@dataclass(frozen=True)
-class _RunView:
-    """What is shown of one run."""
-
-    name: str
-    several: bool
-    subtitle: str
-    described: bool
-    cards: list[Card]
-    tables: list[_TableView]
-    is_timed: bool
-    networks: list[_NetworkView]
-    training: str | None
-    time: str | None
-    total: str
-    configuration: list[tuple[str, facts.Facts]]
-
-    @classmethod
-    def of(cls, run: RunFiles, figures: _Figures, *, several: bool) -> _RunView:
-        spent = facts.times(run)
-        return cls(
-            name=run.name,
-            several=several,
-            subtitle=_subtitle(run),
-            described=run.description is not None,
-            cards=cards(run),
-            tables=[_table_view(run, table, figures) for table in run.tables],
-            is_timed=any(limit.unit.name == "ns" for n in run.networks for limit in n.limits),
-            networks=[_NetworkView.of(run, network, figures) for network in run.networks],
-            training=figures.add("training", training(run.training)),
-            time=figures.add("time", time_spent(spent)),
-            total=in_words(sum(seconds for _, seconds in spent)),
-            configuration=facts.configuration(run),
-        )
-
-
-def _table_view(run: RunFiles, table: ResourceTable, figures: _Figures) -> _TableView:
-    known = table.calibration
-    assert known is not None, "only measured tables are judged"
-    return _TableView(
-        title=table.resource,
-        device=setting(table) or "an unknown device",
-        tiles=(
-            ("slope", f"{known.slope:.3f}"),
-            ("R²", f"{known.r_squared:.4f}"),
-            ("mean error", f"{known.mean_error:.1%}"),
-            ("worst error", f"{known.worst_error:.1%}"),
-            ("margin", f"{known.margin:.1%}"),
-            ("unseen networks", str(len(known.unseen))),
-        ),
-        complaint=known.complaint or "",
-        figure=figures.add("prediction", predicted_against_measured(table, run.networks)),
-    )
 
 
 def _curve_notes(runs: Sequence[RunFiles]) -> list[str]:
@@ -216,10 +105,10 @@ def _curve_notes(runs: Sequence[RunFiles]) -> list[str]:
             n for n in trained if not n.limits
         ],
         "no other networks were trained to compare it with; compare.random=3 does that": [
-            n for n in trained if n.limits and not n.rivals
+            n for n in trained if n.limits and not n.compared
         ],
     }
-    if not trained and not any(network.rivals for network in networks):
+    if not trained and not any(network.compared for network in networks):
         return []  # which is said in other words
     return [
         f"{'; '.join(network.title for network in members)}: {reason}."
@@ -228,43 +117,39 @@ def _curve_notes(runs: Sequence[RunFiles]) -> list[str]:
     ]
 
 
-def _median(network: NetworkFiles, limit: Limit) -> int | None:
-    return next((entry["timing"]["median"] for entry in network.timed(limit)), None)
+def subtitle(run: RunFiles) -> str:
+    """Return what a run is of: space, images, device."""
+    parts = []
+    if run.description is not None:
+        data = run.description.data
+        parts.append(f"space {run.description.space.get('name', 'without a name')}")
+        parts.append(f"images {data.name}, {len(data.classes)} classes")
+    if run.tables:
+        parts.append(run.tables[0].provenance.device or "an unknown device")
+    return " · ".join(parts)
 
 
-def _subtitle(run: RunFiles) -> str:
-    described = run.description or {}
-    space, data = described.get("space", {}), described.get("data", {})
-    parts = [
-        space.get("name") and f"space {space['name']}",
-        data.get("name") and f"images {data['name']}, {len(data.get('classes', []))} classes",
-        run.device,
-    ]
-    return " · ".join(part for part in parts if part)
-
-
-def _search_words(network: NetworkFiles) -> str:
+def search_words(network: NetworkFiles) -> str:
     """Return what a search did, in a sentence or two."""
-    found = network.search
-    if not found:
+    search = network.search
+    if search is None:
         return ""
-    effort = found["effort"]
+    effort = search.effort
     steps = len(network.steps) or effort.get("steps") or effort.get("networks") or 0
     what = "steps" if network.method in ("bcsfw", "penalty") else "networks"
-    method = _BCSFW if network.method == "bcsfw" else METHODS.get(network.method, network.method)
-    words = f"{method}: {steps:,} {what}"
+    words = f"{METHODS.get(network.method, network.method)}: {steps:,} {what}"
     if effort.get("images"):
         words += f", {effort['images']:,} images through networks"
-    words += f", {in_words(found['seconds'])}."
-    if projection := found["projection"]:
+    words += f", {in_words(search.seconds)}."
+    if projection := search.projection:
         words += (
-            f" The probabilities it ended at became the network {projection['architecture']} "
-            f"(projection: {projection['method']})."
+            f" The probabilities it ended at became the network {projection.architecture} "
+            f"(projection: {projection.method})."
         )
-    if local := found["local_search"]:
+    if local := search.local_search:
         words += (
-            f" {local['networks']} networks next to that one were then scored: held-out loss "
-            f"{local['projected_loss']:.3f} → {local['loss']:.3f}."
+            f" {local.networks} networks next to that one were then scored: held-out loss "
+            f"{local.projected_loss:.3f} → {local.loss:.3f}."
         )
     return words
 

@@ -7,35 +7,34 @@ an error that names the file.
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hardcorenas import files
-from hardcorenas.errors import ArtifactError, HardcorenasError
-from hardcorenas.report import checking
-from hardcorenas.report.run_files import TIGHTENED, Limit, NetworkFiles, RunFiles, Trained, trained
+from hardcorenas.artifacts import (
+    Certificate,
+    ExportFile,
+    FinetunedFile,
+    Moment,
+    PointFile,
+    RunFile,
+    SearchFile,
+    SummaryFile,
+    TraceStep,
+    read_lines,
+)
+from hardcorenas.errors import ArtifactError, InvalidArgumentError, shown
+from hardcorenas.report.run_files import Limit, NetworkFiles, RunFiles
 from hardcorenas.resources import ResourceTable
 from hardcorenas.resources.count import count
 from hardcorenas.resources.units import UNITS
-from hardcorenas.space import Architecture, SearchSpace
+from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from hardcorenas.files import Json
-
-# The kinds of files that this page understands, all in their first version.
-_SHAPES = {
-    "run": checking.RUN,
-    "search": checking.SEARCH,
-    "point": checking.POINT,
-    "finetuned": checking.FINETUNED,
-    "certificate": checking.CERTIFICATE,
-    "summary": checking.SUMMARY,
-    "export": checking.EXPORT,
-}
-_VERSION = 1
+    from hardcorenas.artifacts import BudgetRecord, PointRecord
+    from hardcorenas.resources.units import Unit
+    from hardcorenas.space import SearchSpace
 
 
 def read_run(folder: str | Path) -> RunFiles:
@@ -54,13 +53,13 @@ def read_run(folder: str | Path) -> RunFiles:
         return _read(run, [folder])
     inside = folder / "networks"
     networks = sorted(inside.iterdir()) if inside.is_dir() else []
-    found = _read(folder, [path for path in networks if _is_network(path)])
-    if found.description is None and found.table is None and not found.networks:
+    run_files = _read(folder, [path for path in networks if _is_network(path)])
+    if run_files.description is None and run_files.table is None and not run_files.networks:
         raise ArtifactError(
             f"{folder}: holds nothing of a run: expected run.json, table.json or networks/; "
             f"make one with: hardcorenas run"
         )
-    return found
+    return run_files
 
 
 def read_runs(folders: Sequence[str | Path]) -> list[RunFiles]:
@@ -73,8 +72,7 @@ def read_runs(folders: Sequence[str | Path]) -> list[RunFiles]:
         place = run.folder.resolve()
         both = [r for r in (runs.get(place), run) if r is not None]
         networks = {n.folder.resolve(): n for r in both for n in r.networks}
-        together = tuple(sorted(networks.values(), key=_order))
-        runs[place] = dataclasses.replace(run, networks=together)
+        runs[place] = dataclasses.replace(run, networks=_in_order(networks.values()))
     paths = [folder.parts[1:] for folder in runs]  # without the root
     named = []
     for run, path in zip(runs.values(), paths, strict=True):
@@ -93,189 +91,138 @@ def _is_network(folder: Path) -> bool:
 def _read(folder: Path, networks: Sequence[Path]) -> RunFiles:
     path = folder / "table.json"
     table = ResourceTable.load(path) if path.exists() else None
-    read = [_network(network, table) for network in networks]
     return RunFiles(
         name=folder.resolve().name,
         folder=folder,
-        description=_document(folder / "run.json", "run"),
+        description=RunFile.load_if_there(folder / "run.json"),
         table=table,
-        training=_lines(folder / "training.jsonl", checking.MOMENT),
-        networks=tuple(sorted(read, key=_order)),
+        training=read_lines(folder / "training.jsonl", Moment),
+        networks=_in_order(_network(network, table) for network in networks),
     )
 
 
-def _order(network: NetworkFiles) -> tuple[Any, ...]:
+def _in_order(networks: Iterable[NetworkFiles]) -> tuple[NetworkFiles, ...]:
     """Put what came of each budget first, then other methods, then what was given up."""
+    networks = list(networks)
+    searches = [network.search for network in networks if network.search is not None]
+    marked = [
+        dataclasses.replace(n, is_last=not any(_follows(later, n.search) for later in searches))
+        for n in networks
+    ]
+    return tuple(sorted(marked, key=_order))
+
+
+def _order(network: NetworkFiles) -> tuple[Any, ...]:
     amounts = [limit.amount for limit in network.limits]
     return (not network.is_last, network.method != "bcsfw", amounts, network.folder)
+
+
+def _follows(later: SearchFile, earlier: SearchFile | None) -> bool:
+    """Return whether a search was made because an earlier one's network missed its budget."""
+    if earlier is None or later.attempt <= earlier.attempt:
+        return False
+    one, other = (
+        ([(b.label, b.asked, b.table) for b in search.budgets], search.settings, search.seed)
+        for search in (earlier, later)
+    )
+    return one == other
 
 
 def _network(folder: Path, table: ResourceTable | None) -> NetworkFiles:
     path = folder / "architecture.json"
     architecture = Architecture.load(path) if path.exists() else None
-    search = _document(folder / "search.json", "search") or {}
-    summary = _document(folder / "summary.json", "summary")
+    search = SearchFile.load_if_there(folder / "search.json")
     tables = [ResourceTable.load(path) for path in sorted((folder / "tables").glob("*.json"))]
-    steps = _lines(folder / "trace.jsonl", checking.STEP)
-    point = _document(folder / "point.json", "point")
-    certificates = _certificates(folder)
+    tables += [] if table is None else [table]
+    steps = read_lines(folder / "trace.jsonl", TraceStep)
+    point = PointFile.load_if_there(folder / "point.json")
     if architecture is not None:
-        points = [step["point"] for step in steps if "point" in step]
-        _check_points([*points, *([point] if point else [])], architecture.space, folder)
-    try:
-        return NetworkFiles(
-            folder=folder,
-            architecture=architecture,
-            search=search,
-            limits=_limits(
-                search, architecture, [*tables, *([table] if table else [])], certificates
-            ),
-            steps=steps,
-            point=point,
-            training=_lines(folder / "finetune" / "training.jsonl", checking.MOMENT),
-            finetuned=_document(folder / "finetune" / "finetuned.json", "finetuned"),
-            certificates=certificates,
-            exported=_document(folder / "export.json", "export"),
-            summary=summary,
-            is_last=not _next_attempt(folder).exists(),
-            rivals=_rivals(summary),
-            rival_seconds=_rival_seconds(folder / "compare"),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArtifactError(
-            f"{folder}: its files are not what a search and its steps write ({error!r})"
-        ) from None
+        for step in steps:
+            if step.point is not None:
+                source = f"{folder / 'trace.jsonl'}: step {step.index}"
+                _check_point(step.point, architecture.space, source)
+        if point is not None:
+            _check_point(point, architecture.space, str(folder / "point.json"))
+    compared = sorted((folder / "compare").glob("*/finetuned.json"))
+    return NetworkFiles(
+        folder=folder,
+        architecture=architecture,
+        search=search,
+        limits=() if search is None else tuple(_limits(folder, search, architecture, tables)),
+        steps=steps,
+        point=point,
+        training=read_lines(folder / "finetune" / "training.jsonl", Moment),
+        finetuned=FinetunedFile.load_if_there(folder / "finetune" / "finetuned.json"),
+        certificates=tuple(_certificates(folder)),
+        exported=ExportFile.load_if_there(folder / "export.json"),
+        summary=SummaryFile.load_if_there(folder / "summary.json"),
+        compared_seconds=sum(FinetunedFile.load(path).seconds for path in compared),
+    )
 
 
-def _certificates(folder: Path) -> tuple[Json, ...]:
-    """Return certificates of a run, and those that ``hardcorenas certify`` put beside the files."""
-    paths = [
-        *sorted(folder.glob("certificate*.json"), key=_length_first),
-        *sorted(folder.glob("*.certificate.json")),
-    ]
-    documents = (_document(path, "certificate") for path in paths)
-    return tuple(document for document in documents if document is not None)
+def _certificates(folder: Path) -> Iterator[Certificate]:
+    """Yield certificates of a run, and those that ``hardcorenas certify`` put beside the files.
 
-
-def _next_attempt(folder: Path) -> Path:
-    """Return where a network goes that is searched for because this one missed its budget."""
-    tightened = TIGHTENED.search(folder.name)
-    name = folder.name[: tightened.start()] if tightened else folder.name
-    return folder.with_name(f"{name}-tightened-{int(tightened[1]) + 1 if tightened else 1}")
-
-
-def _length_first(path: Path) -> tuple[int, str]:
-    """Put certificate.json before certificate-2.json, and that before certificate-10.json."""
-    return len(path.name), path.name
+    The second of a run is certificate-2.json, and comes before certificate-10.json.
+    """
+    of_run = sorted(folder.glob("certificate*.json"), key=lambda path: (len(path.name), path.name))
+    for path in (*of_run, *sorted(folder.glob("*.certificate.json"))):
+        certificate = Certificate.load(path)
+        for number, entry in enumerate(certificate.entries):
+            _unit(entry.unit, f"{path}: entries[{number}]")
+        yield certificate
 
 
 def _limits(
-    search: Json,
+    folder: Path,
+    search: SearchFile,
     architecture: Architecture | None,
     tables: Sequence[ResourceTable],
-    certificates: Sequence[Json],
-) -> tuple[Limit, ...]:
-    budgets = search.get("inputs", {}).get("budgets", [])
-    # A certificate is held against what was asked for, a tightened search is not.
-    asked = {
-        (entry["resource"], entry["bound"]): entry["limit"]
-        for certificate in certificates
-        for entry in certificate["entries"]
-    }
-    limits = []
-    for (label, amount), budget in zip(search.get("limits", {}).items(), budgets, strict=True):
-        cost = search["costs"][label]
-        for name, value in (("limits", amount), ("costs", cost)):
-            checking.check(value, checking.ABOVE_0, "search.json", f"{name}.{label}")
-        table = None
-        if architecture is not None:
-            table = _table_of(budget, architecture, cost, tables)
-        limits.append(
-            Limit(
-                label=label,
-                resource=budget["resource"],
-                unit=UNITS[budget["unit"]],
-                amount=asked.get((budget["resource"], cost), amount),
-                searched=amount,
-                cost=cost,
-                device=budget["device"],
-                table=table,
-            )
+) -> Iterator[Limit]:
+    for number, budget in enumerate(search.budgets):
+        yield Limit(
+            label=budget.label,
+            resource=budget.resource,
+            unit=_unit(budget.unit, f"{folder / 'search.json'}: budgets[{number}]"),
+            amount=budget.asked,
+            searched=budget.limit,
+            cost=budget.cost,
+            device=budget.device,
+            table=None if architecture is None else _table_of(budget, architecture, tables),
         )
-    return tuple(limits)
 
 
 def _table_of(
-    budget: Json, architecture: Architecture, cost: int, tables: Sequence[ResourceTable]
+    budget: BudgetRecord, architecture: Architecture, tables: Sequence[ResourceTable]
 ) -> ResourceTable | None:
     """Return the table by which a network costs just what the search said, if it is there."""
-    space: SearchSpace = architecture.space
-    candidates = list(tables)
-    if budget["device"] is None and budget["unit"] != "ns":
+    space = architecture.space
+    if budget.device is None:
         try:
-            candidates = [count(space, budget["resource"])]
-        except HardcorenasError:
+            tables = [count(space, budget.resource)]  # type: ignore[arg-type] # else refused
+        except InvalidArgumentError:
             return None
-    for table in candidates:
-        known = (table.resource, table.unit, table.provenance.device, table.space.fingerprint)
-        wanted = (budget["resource"], budget["unit"], budget["device"], space.fingerprint)
-        if known == wanted and table.cost(architecture) == cost:
+    wanted = (budget.resource, budget.unit, budget.device, space.fingerprint)
+    for table in tables:
+        made = (table.resource, table.unit, table.provenance.device, table.space.fingerprint)
+        if made == wanted and table.cost(architecture) == budget.cost:
             return table
     return None
 
 
-def _check_points(points: Sequence[Json], space: SearchSpace, folder: Path) -> None:
-    """Check that points have a row for each block and each stage, wide enough."""
-    choices = [len(stage.choices) for stage in space.stages for _ in range(stage.max_depth)]
-    depths = [len(stage.depths) for stage in space.stages]
-    for point in points:
-        checking.check(point, checking.POINT, str(folder), "point")
-        for name, widths in (("alpha", choices), ("beta", depths)):
-            rows = point[name]
-            if len(rows) != len(widths) or any(
-                len(row) < width for row, width in zip(rows, widths, strict=True)
-            ):
-                raise ArtifactError(
-                    f"{folder}: a point's {name} has other rows than space {space.name!r} has "
-                    f"blocks and stages; are its files of one search?"
-                )
+def _unit(name: str, source: str) -> Unit:
+    if name not in UNITS:
+        raise ArtifactError(f"{source}.unit: expected one of {', '.join(UNITS)}, got {shown(name)}")
+    return UNITS[name]
 
 
-def _rivals(summary: Json | None) -> tuple[Trained, ...]:
-    compared: Json = {} if summary is None else summary["compared"]
-    for name, row in compared.items():
-        checking.check(row, checking.RIVAL, "summary.json", f"compared.{name}")
-    return tuple(
-        trained(name, row["architecture"], row["costs"], row) for name, row in compared.items()
-    )
-
-
-def _rival_seconds(folder: Path) -> float:
-    results = [_document(path, "finetuned") for path in sorted(folder.glob("*/finetuned.json"))]
-    return float(sum(result["seconds"] for result in results if result is not None))
-
-
-def _document(path: Path, kind: str) -> Json | None:
-    if not path.exists():
-        return None
-    document = files.parse(files.read_text(path), kind=kind, version=_VERSION, source=str(path))
-    checking.check(document, _SHAPES[kind], str(path))
-    return document
-
-
-def _lines(path: Path, shape: checking.Shape) -> tuple[Json, ...]:
-    """Return a file of JSON lines; the last may be half written by a run that goes on."""
-    if not path.exists():
-        return ()
-    lines = files.read_text(path).splitlines()
-    found = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            document = json.loads(line)
-        except ValueError:
-            if number == len(lines):
-                break
-            raise ArtifactError(f"{path}: line {number} is not JSON; is it torn?") from None
-        checking.check(document, shape, f"{path}: line {number}")
-        found.append(document)
-    return tuple(found)
+def _check_point(point: PointFile | PointRecord, space: SearchSpace, source: str) -> None:
+    """Check that a point has a row for each block and each stage, wide enough."""
+    blocks = [len(stage.choices) for stage in space.stages for _ in range(stage.max_depth)]
+    stages = [len(stage.depths) for stage in space.stages]
+    for name, rows, widths in (("alpha", point.alpha, blocks), ("beta", point.beta, stages)):
+        if len(rows) != len(widths) or any(map(int.__lt__, map(len, rows), widths)):
+            raise ArtifactError(
+                f"{source}: {name}: has other rows than space {space.name!r} has blocks and "
+                f"stages; are the files of one search?"
+            )

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-import re
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hardcorenas.artifacts import TrainedRow
+from hardcorenas.search.on_supernet.settings import SearchSettings
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hardcorenas.files import Json
+    from hardcorenas.artifacts import (
+        Certificate,
+        Entry,
+        ExportFile,
+        FinetunedFile,
+        Moment,
+        PointFile,
+        RunFile,
+        SearchFile,
+        SummaryFile,
+        TraceStep,
+    )
     from hardcorenas.resources import ResourceTable
     from hardcorenas.resources.units import Unit
     from hardcorenas.space import Architecture
 
-METHODS = {"random": "random search", "evolution": "evolution", "penalty": "soft penalty"}
-TIGHTENED = re.compile(r"-tightened-([0-9]+)$")
+METHODS = {
+    "bcsfw": "Frank-Wolfe inside the budgets (BCSFW)",
+    "random": "random search",
+    "evolution": "evolution",
+    "penalty": "soft penalty",
+}
+# What tells searches under the same budgets apart in a title.
+_TELLING = ("method", "start", "projection")
 
 
 @dataclass(frozen=True)
@@ -47,28 +67,14 @@ class Limit:
         return f"{self.label} ≤ {self.unit.short(self.amount)}"
 
     @property
+    def adds_up(self) -> bool:
+        """Whether parts add up; a table that is gone was measured, and those do."""
+        return self.table is None or self.table.kind == "sum"
+
+    @property
     def where(self) -> str:
         """What it is a cost on: device, runtime and setting, as far as known; empty if counted."""
         return self.device or "" if self.table is None else setting(self.table)
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A network that was trained by itself.
-
-    Attributes:
-        name: What it is: ``"found"``, ``"lightest"``, ``"random 2"``.
-        architecture: In its compact form.
-        costs: By budget, in the smallest unit.
-        accuracy: Share of images that it gets right.
-        on: Which images: ``"test"`` or ``"held-out"``.
-    """
-
-    name: str
-    architecture: str
-    costs: dict[str, int]
-    accuracy: float
-    on: str
 
 
 @dataclass(frozen=True)
@@ -77,35 +83,33 @@ class NetworkFiles:
 
     Attributes:
         folder: Where it is.
-        architecture: The network, if one was found.
-        search: What the search found and how it was asked.
+        architecture: The network, if there is one that keeps its budgets.
+        search: How it was searched for.
         limits: Its budgets.
-        steps: The search, step by step; some carry the point they started from.
+        steps: The search, step by step.
         point: The relaxed point that the search ended at.
         training: The fine-tuning, moment by moment.
         finetuned: How good it became.
         certificates: The measurements.
         exported: The files it can be had in.
         summary: What the whole job says of it.
+        compared_seconds: What training the networks took that it is compared with.
         is_last: Whether no further network was searched for because this one missed its budget.
-        rivals: Other networks, trained alike.
-        rival_seconds: What training them took.
     """
 
     folder: Path
     architecture: Architecture | None
-    search: Json
+    search: SearchFile | None
     limits: tuple[Limit, ...]
-    steps: tuple[Json, ...]
-    point: Json | None
-    training: tuple[Json, ...]
-    finetuned: Json | None
-    certificates: tuple[Json, ...]
-    exported: Json | None
-    summary: Json | None
-    is_last: bool
-    rivals: tuple[Trained, ...]
-    rival_seconds: float
+    steps: tuple[TraceStep, ...]
+    point: PointFile | None
+    training: tuple[Moment, ...]
+    finetuned: FinetunedFile | None
+    certificates: tuple[Certificate, ...]
+    exported: ExportFile | None
+    summary: SummaryFile | None
+    compared_seconds: float
+    is_last: bool = True
 
     @property
     def title(self) -> str:
@@ -115,48 +119,49 @@ class NetworkFiles:
 
     @property
     def unusual(self) -> list[str]:
-        """Settings that tell it from a usual search under the same budgets."""
-        settings = self.search.get("inputs", {}).get("settings", {})
-        usual = {"method": "bcsfw", "start": "balanced", "projection": "exact", "seed": 0}
+        """What tells it from a usual search under the same budgets."""
+        if self.search is None:
+            return []
+        usual, asked = dataclasses.asdict(SearchSettings()), self.search.settings
         words = [
-            str(value) if isinstance(value, str) else f"{name} {value}"
-            for name, expected in usual.items()
-            if (value := settings.get(name, expected)) != expected
+            str(asked[name]) for name in _TELLING if asked.get(name, usual[name]) != usual[name]
         ]
-        tightened = TIGHTENED.search(self.folder.name)
-        words += [f"tightened {tightened[1]}"] if tightened else []
+        words += [f"seed {self.search.seed}"] if self.search.seed else []
+        words += [f"attempt {self.search.attempt}"] if self.search.attempt > 1 else []
         return words if self.is_last else [*words, "given up"]
 
     @property
     def method(self) -> str:
         """How it was searched for."""
-        settings = self.search.get("inputs", {}).get("settings", {})
-        return str(settings.get("method", "bcsfw"))
+        usual = SearchSettings().method
+        return usual if self.search is None else str(self.search.settings.get("method", usual))
 
     @property
-    def found(self) -> Trained | None:
+    def trained(self) -> TrainedRow | None:
         """The network itself, once it is trained."""
         if self.finetuned is None or self.architecture is None:
             return None
         costs = {limit.label: limit.cost for limit in self.limits}
-        return trained("found", str(self.architecture), costs, self.finetuned)
+        judged = self.finetuned
+        return TrainedRow(str(self.architecture), costs, judged.test, judged.heldout)
 
-    def timed(self, limit: Limit) -> list[Json]:
-        """Return what certificates say of a budget that was timed.
+    @property
+    def compared(self) -> dict[str, TrainedRow]:
+        """Other networks that were trained alike, by name."""
+        return {} if self.summary is None else self.summary.compared
+
+    def timed(self, limit: Limit) -> list[tuple[Entry, int]]:
+        """Return what certificates say of a budget that was timed, each with the median.
 
         The bound tells tables of one device apart; a file without its architecture has none.
         """
         return [
-            entry
+            (entry, entry.timing.median)
             for certificate in self.certificates
-            for entry in certificate["entries"]
-            if entry["resource"] == limit.resource
-            and entry["timing"]
-            and (
-                entry["bound"] == limit.cost
-                if entry["bound"] is not None
-                else (certificate["target"] or {}).get("device") == limit.device
-            )
+            for entry in certificate.entries
+            if entry.resource == limit.resource and entry.timing is not None
+            if entry.bound == limit.cost
+            or (entry.bound is None and (certificate.target or {}).get("device") == limit.device)
         ]
 
 
@@ -175,36 +180,28 @@ class RunFiles:
 
     name: str
     folder: Path
-    description: Json | None
+    description: RunFile | None
     table: ResourceTable | None
-    training: tuple[Json, ...]
+    training: tuple[Moment, ...]
     networks: tuple[NetworkFiles, ...]
 
     @cached_property
     def tables(self) -> tuple[ResourceTable, ...]:
         """Every measured table there is, each once."""
-        found = [self.table, *(limit.table for n in self.networks for limit in n.limits)]
-        measured = [t for t in found if t is not None and t.calibration is not None]
+        every = [self.table, *(limit.table for n in self.networks for limit in n.limits)]
+        measured = [t for t in every if t is not None and t.calibration is not None]
         return tuple(table for index, table in enumerate(measured) if table not in measured[:index])
 
     @property
-    def device(self) -> str | None:
-        """What its first table was measured on."""
-        return self.tables[0].provenance.device if self.tables else None
+    def is_measured(self) -> bool:
+        """Whether any budget is on what was measured."""
+        return any(limit.device for network in self.networks for limit in network.limits)
 
 
 def setting(table: ResourceTable) -> str:
-    """Return what a table was measured on and how, as one line."""
-    known = table.provenance
-    if known.device is None:
+    """Return what a table was measured on and how, as one line; nothing for a counted one."""
+    made = table.provenance
+    if made.device is None:
         return ""
-    threads = f"{known.threads} thread{'s' * (known.threads != 1)}"
-    return f"{known.device}, {known.runtime}, {threads}, batch {known.batch_size}"
-
-
-def trained(name: str, architecture: str, costs: dict[str, int], result: Json) -> Trained:
-    """Return a trained network from what its file says; test images count before others."""
-    test = result.get("test")
-    accuracy = result["heldout"] if test is None else test
-    on = "held-out" if test is None else "test"
-    return Trained(name, architecture, costs, float(accuracy), on)
+    threads = f"{made.threads} thread{'s' * (made.threads != 1)}"
+    return f"{made.device}, {made.runtime}, {threads}, batch {made.batch_size}"

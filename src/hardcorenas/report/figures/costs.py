@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
 from hardcorenas.report.figures import style
-from hardcorenas.resources import AdditiveTable
 
 if TYPE_CHECKING:
-    from hardcorenas.report.run_files import Limit
-    from hardcorenas.space import Architecture
+    from hardcorenas.report.run_files import Limit, NetworkFiles
 
 _ROW = 26  # pixels
 
 
-def adding_up(
-    architecture: Architecture, limit: Limit, measured: int | None = None
-) -> go.Figure | None:
+def adding_up(network: NetworkFiles, limit: Limit) -> go.Figure:
     """Return the parts of a network, each beginning where the one before ends, and the budget.
 
     Args:
-        architecture: The network.
-        limit: A budget; nothing can be drawn where its table is gone.
-        measured: What its certificate measured of the whole, in the smallest unit.
+        network: A network that keeps its budgets.
+        limit: A budget whose table is there.
     """
-    table = limit.table
-    if table is None:
-        return None
-    rows = [_Row("stem and head", table.base)]
-    for stage, costs in enumerate(table.block_costs(architecture), start=1):
-        for block, cost in enumerate(costs, start=1):
-            choice = architecture.stages[stage - 1][block - 1]
-            rows.append(_Row(f"{stage}.{block}  {choice}", cost))
-    adds_up = isinstance(table, AdditiveTable)
-    if adds_up:
-        start = 0
-        for number, row in enumerate(rows):
-            rows[number] = _Row(row.name, row.amount, start)
-            start += row.amount
-    name = "upper bound" if table.calibration is not None else "in all" if adds_up else "peak"
+    architecture, table = network.architecture, limit.table
+    assert architecture is not None
+    assert table is not None
+    parts = {"stem and head": table.base}
+    for stage, costs in enumerate(table.block_costs(architecture)):
+        for block, cost in enumerate(costs):
+            choice = architecture.stages[stage][block]
+            parts[f"{stage + 1}.{block + 1}  {choice}"] = cost
+    starts = itertools.accumulate(parts.values(), initial=0)
+    rows = [
+        _Row(name, amount, start if limit.adds_up else 0)
+        for (name, amount), start in zip(parts.items(), starts, strict=False)
+    ]
+    name = "upper bound" if table.calibration is not None else "in all" if limit.adds_up else "peak"
     rows.append(_Row(f"<b>{name}</b>", table.cost(architecture), colour=style.GREEN))
-    if measured is not None:
-        rows.append(_Row("<b>measured</b>", measured, colour=style.ORANGE))
+    for _, median in network.timed(limit)[:1]:
+        rows.append(_Row("<b>measured</b>", median, colour=style.ORANGE))
     return _plot(rows, limit)
 
 

@@ -1,11 +1,9 @@
-"""Accuracy against cost: found networks among those that they have to beat."""
+"""Accuracy against cost: found networks among those that they are compared with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import plotly.graph_objects as go
 
 from hardcorenas.report.figures import style
 from hardcorenas.report.run_files import METHODS
@@ -13,17 +11,20 @@ from hardcorenas.report.run_files import METHODS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hardcorenas.report.run_files import Limit, NetworkFiles, RunFiles, Trained
+    import plotly.graph_objects as go
+
+    from hardcorenas.artifacts import TrainedRow
+    from hardcorenas.report.run_files import Limit, NetworkFiles, RunFiles
     from hardcorenas.resources.units import Unit
 
-_FOUND, _DRAWN = "found", "random networks"
+_FOUND, _RANDOM = "found", "random networks"
 # What other methods found is drawn by their names; what nobody searched for, by what it is.
 _SYMBOLS = {
     _FOUND: ("circle", style.BLUE, 13),
     METHODS["random"]: ("square", style.ORANGE, 10),
     METHODS["evolution"]: ("diamond", style.GREEN, 10),
     METHODS["penalty"]: ("star", style.VIOLET, 11),
-    _DRAWN: ("x-thin-open", style.ORANGE, 8),
+    _RANDOM: ("x-thin-open", style.ORANGE, 8),
     "lightest": ("triangle-left-open", style.GREY, 11),
     "heaviest": ("triangle-right-open", style.GREY, 11),
 }
@@ -48,91 +49,86 @@ class Curve:
 
 @dataclass(frozen=True)
 class _Point:
+    """One network: what it is drawn as, what it is called, and what tells its series from others.
+
+    Those are what else it had to keep, how else it was searched for, and its run among several.
+    """
+
     kind: str
+    name: str
+    beside: str
     run: str
-    cost: float
-    trained: Trained
+    cost: int
+    trained: TrainedRow
     notes: tuple[str, ...] = ()
-    beside: str = ""  # what else it had to keep, how else it was searched for: another curve
+
+    def called(self, name: str) -> str:
+        return _joined(name, self.beside, self.run)
 
 
 def curves(runs: Sequence[RunFiles]) -> list[Curve]:
     """Return a plot for each resource and device that networks were searched for."""
-    groups: dict[tuple[str, str], list[tuple[RunFiles, NetworkFiles, Limit]]] = {}
+    groups: dict[tuple[str, str], list[tuple[str, NetworkFiles, Limit]]] = {}
     for run in runs:
+        name = run.name if len(runs) > 1 else ""
         for network in filter(lambda n: n.is_last, run.networks):
             for limit in network.limits:
-                groups.setdefault((limit.label, limit.where), []).append((run, network, limit))
-    found = []
+                groups.setdefault((limit.label, limit.where), []).append((name, network, limit))
+    drawn = []
     for (label, where), members in groups.items():
         points = [point for member in members for point in _points(*member)]
+        points.sort(key=lambda point: point.cost)
         if points:
             limits = sorted({limit.amount for _, _, limit in members})
-            unit, several = members[0][2].unit, len(runs) > 1
-            plot = _plot(label, unit, points, limits, several_runs=several)
-            found.append(Curve(label, where, plot, _rows(points, unit, several_runs=several)))
-    return found
+            unit = members[0][2].unit
+            plot = _plot(label, unit, points, limits)
+            drawn.append(Curve(label, where, plot, _rows(points, unit)))
+    return drawn
 
 
-def _rows(
-    points: Sequence[_Point], unit: Unit, *, several_runs: bool
-) -> tuple[tuple[str, str, str, str], ...]:
-    rows = []
-    for point in sorted(points, key=lambda point: point.cost):
-        name = point.kind if point.trained.name == _FOUND else point.trained.name
-        name = ", ".join(filter(None, (name, point.beside, point.run if several_runs else "")))
-        accuracy = f"{point.trained.accuracy:.1%}"
-        rows.append((name, unit.short(point.cost), accuracy, point.trained.architecture))
+def _rows(points: Sequence[_Point], unit: Unit) -> tuple[tuple[str, str, str, str], ...]:
+    rows = [
+        (p.called(p.name), unit.short(p.cost), f"{p.trained.accuracy:.1%}", p.trained.architecture)
+        for p in points
+    ]
     return tuple(dict.fromkeys(rows))
 
 
-def _points(run: RunFiles, network: NetworkFiles, limit: Limit) -> Iterable[_Point]:
-    if network.found is not None:
+def _joined(*words: str) -> str:
+    return ", ".join(filter(None, words))
+
+
+def _points(run: str, network: NetworkFiles, limit: Limit) -> Iterable[_Point]:
+    if network.trained is not None:
         kind = _FOUND if network.method == "bcsfw" else METHODS.get(network.method, network.method)
         notes = [f"budget {limit.unit.format(limit.amount)}"]
-        for entry in network.timed(limit):
-            measured = limit.unit.format(entry["timing"]["median"])
-            notes.append(f"measured {measured}: {entry['verdict']}")
+        for entry, median in network.timed(limit):
+            notes.append(f"measured {limit.unit.format(median)}: {entry.verdict}")
         others = [f"+ {other.label}" for other in network.limits if other != limit]
-        settings = [word for word in network.unusual if word != network.method]
-        beside = ", ".join([*others, *settings])
-        yield _Point(kind, run.name, limit.cost, network.found, tuple(notes), beside)
-    for rival in network.rivals:
-        if limit.label in rival.costs:
-            kind = _DRAWN if rival.name.startswith("random") else rival.name
-            yield _Point(kind, run.name, rival.costs[limit.label], rival)
+        beside = _joined(*others, *(word for word in network.unusual if word != network.method))
+        yield _Point(kind, kind, beside, run, limit.cost, network.trained, tuple(notes))
+    for name, trained in network.compared.items():
+        if limit.label in trained.costs:
+            kind = _RANDOM if name.startswith("random") else name
+            yield _Point(kind, name, "", run, trained.costs[limit.label], trained)
 
 
-def _plot(
-    label: str, unit: Unit, points: list[_Point], limits: Sequence[int], *, several_runs: bool
-) -> go.Figure:
-    traces = []
-    series = dict.fromkeys((p.kind, p.beside, p.run) for p in points)
-    for kind, beside, run in sorted(series, key=lambda key: [*_SYMBOLS, key[0]].index(key[0])):
-        members = {
-            (p.trained.architecture, p.trained.accuracy): p  # the same rival of several budgets
-            for p in points
-            if (p.kind, p.beside, p.run) == (kind, beside, run)
-        }
-        name = ", ".join(filter(None, (kind, beside, run if several_runs else "")))
-        trace = _series(kind, name, list(members.values()), unit, hollow=bool(beside))
-        if kind == _FOUND:  # each run's own colour
-            runs = list(dict.fromkeys(p.run for p in points))
-            colour = style.COLOURS[runs.index(run) % len(style.COLOURS)]
-            trace.update(line_color=colour, marker_color=colour, marker_line_color=colour)
-        traces.append(trace)
-    on = {point.trained.on for point in points}
-    which = f"{on.pop()} images" if len(on) == 1 else "images"
+def _plot(label: str, unit: Unit, points: list[_Point], limits: Sequence[int]) -> go.Figure:
+    order = [*_SYMBOLS, *(p.kind for p in points)]
+    series: dict[str, list[_Point]] = {}
+    for point in sorted(points, key=lambda p: order.index(p.kind)):
+        series.setdefault(point.called(point.kind), []).append(point)
+    runs = list(dict.fromkeys(p.run for p in points))
+    traces = [_series(name, members, unit, runs) for name, members in series.items()]
+    judged_on = {point.trained.judged_on for point in points}
+    which = f"{judged_on.pop()} images" if len(judged_on) == 1 else "images"
+    shares = style.share_range([point.trained.accuracy for point in points])
     plot = style.figure(
         *traces,
         height=400 + 20 * max(0, len(traces) - 3),  # a long legend takes lines of its own
         hovermode="closest",
         xaxis={"title": style.axis_title(label, unit), "rangemode": "tozero"},
-        yaxis={
-            "title": f"right, {which}",
-            "tickformat": ".1%",
-            "range": style.share_range([point.trained.accuracy for point in points]),
-        },
+        yaxis={"title": f"accuracy, {which}", "tickformat": ".1%", "range": shares},
         showlegend=True,
     )
     *others, last = limits
@@ -143,32 +139,31 @@ def _plot(
     return plot
 
 
-def _series(kind: str, name: str, points: list[_Point], unit: Unit, *, hollow: bool) -> go.Scatter:
+def _series(name: str, points: list[_Point], unit: Unit, runs: list[str]) -> go.Scatter:
+    # The same network may stand beside several budgets.
+    unique = {(p.trained.architecture, p.trained.accuracy): p for p in points}.values()
+    kind = points[0].kind
     symbol, colour, size = _SYMBOLS.get(kind, ("hexagon", style.RED, 10))
-    symbol = f"{symbol.removesuffix('-open')}-open" if hollow else symbol
-    points = sorted(points, key=lambda point: point.cost)
-    return go.Scatter(
-        x=[style.scaled(point.cost, unit) for point in points],
-        y=[point.trained.accuracy for point in points],
+    if points[0].beside:
+        symbol = f"{symbol.removesuffix('-open')}-open"
+    if kind == _FOUND:  # each run's own colour
+        colour = style.COLOURS[runs.index(points[0].run) % len(style.COLOURS)]
+    return style.dots(
+        [style.scaled(point.cost, unit) for point in unique],
+        [point.trained.accuracy for point in unique],
+        [_words(point, unit) for point in unique],
+        style.plain(name),
+        {"symbol": symbol, "color": colour, "size": size, "line": {"width": 2, "color": colour}},
         mode="lines+markers" if kind == _FOUND else "markers",
         line={"color": colour, "width": 1.5},
-        marker={
-            "symbol": symbol,
-            "color": colour,
-            "size": size,
-            "line": {"width": 2, "color": colour},
-        },
-        name=style.plain(name),
-        text=[_words(point, unit) for point in points],
-        hovertemplate="%{text}<extra></extra>",
     )
 
 
 def _words(point: _Point, unit: Unit) -> str:
     trained = point.trained
     lines = [
-        f"<b>{style.plain(trained.name if trained.name != _FOUND else point.kind)}</b>",
-        f"{trained.accuracy:.1%} of {trained.on} images",
+        f"<b>{style.plain(point.name)}</b>",
+        f"accuracy {trained.accuracy:.1%} on {trained.judged_on} images",
         f"by the table {unit.format(point.cost)}",
         *point.notes,
         style.stacked(trained.architecture),

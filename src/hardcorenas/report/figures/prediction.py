@@ -15,18 +15,15 @@ if TYPE_CHECKING:
     from hardcorenas.resources import ResourceTable
 
 
-def predicted_against_measured(
-    table: ResourceTable, networks: Sequence[NetworkFiles]
-) -> go.Figure | None:
-    """Return predictions of networks that the table has not seen against their measured times.
+def predicted_against_measured(table: ResourceTable, networks: Sequence[NetworkFiles]) -> go.Figure:
+    """Return predictions of networks that a measured table has not seen against their times.
 
     Args:
         table: A measured table.
         networks: Networks that may have been certified by it; they are drawn too.
     """
     calibration = table.calibration
-    if calibration is None:
-        return None
+    assert calibration is not None, "only measured tables are judged"
     unit = table.display_unit
     predicted = [style.scaled(pair[0], unit) for pair in calibration.unseen]
     measured = [style.scaled(pair[1], unit) for pair in calibration.unseen]
@@ -50,22 +47,18 @@ def predicted_against_measured(
             name="as predicted",
             hoverinfo="skip",
         ),
-        go.Scatter(
-            x=predicted,
-            y=measured,
-            mode="markers",
-            marker={"color": style.BLUE, "size": 8, "opacity": 0.8},
-            name="unseen networks",
-            text=[
+        style.dots(
+            predicted,
+            measured,
+            [
                 f"predicted {unit.format(p)}<br>measured {unit.format(m)} ({m / p - 1:+.1%})"
                 for p, m in calibration.unseen
             ],
-            hovertemplate="%{text}<extra></extra>",
+            "unseen networks",
+            {"color": style.BLUE, "size": 8, "opacity": 0.8},
         ),
+        *_certified(table, networks),
     ]
-    certified = _certified(table, networks)
-    if certified is not None:
-        traces.append(certified)
     what = table.resource
     return style.figure(
         *traces,
@@ -76,23 +69,16 @@ def predicted_against_measured(
     )
 
 
-def _certified(table: ResourceTable, networks: Sequence[NetworkFiles]) -> go.Scatter | None:
+def _certified(table: ResourceTable, networks: Sequence[NetworkFiles]) -> list[go.Scatter]:
     unit, x, y, words = table.display_unit, [], [], []
     for network in networks:
         for limit in network.limits:
-            for entry in network.timed(limit) if limit.table == table else []:
-                if entry["predicted"]:
-                    x.append(style.scaled(entry["predicted"], unit))
-                    y.append(style.scaled(entry["timing"]["median"], unit))
-                    words.append(f"{style.plain(network.title)}<br>{entry['verdict']}")
-    if not x:
-        return None
-    return go.Scatter(
-        x=x,
-        y=y,
-        mode="markers",
-        marker={"symbol": "star", "size": 14, "color": style.ORANGE},
-        name="certified",
-        text=words,
-        hovertemplate="%{text}<br>predicted %{x:.3f}, measured %{y:.3f}<extra></extra>",
-    )
+            for entry, median in network.timed(limit) if limit.table == table else []:
+                if entry.predicted:
+                    x.append(style.scaled(entry.predicted, unit))
+                    y.append(style.scaled(median, unit))
+                    times = [unit.format(amount) for amount in (entry.predicted, median)]
+                    said = f"{entry.verdict}<br>predicted {times[0]}, measured {times[1]}"
+                    words.append(f"{style.plain(network.title)}<br>{said}")
+    marker = {"symbol": "star", "size": 14, "color": style.ORANGE}
+    return [style.dots(x, y, words, "certified", marker)] if x else []

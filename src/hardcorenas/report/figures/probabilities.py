@@ -11,9 +11,11 @@ from plotly.subplots import make_subplots
 from hardcorenas.report.figures import style
 
 if TYPE_CHECKING:
-    from hardcorenas.files import Json
+    from collections.abc import Sequence
+
+    from hardcorenas.artifacts import PointFile, PointRecord
     from hardcorenas.report.run_files import NetworkFiles
-    from hardcorenas.space import SearchSpace
+    from hardcorenas.space import Architecture
 
 _ROW = 21  # pixels
 _BETWEEN = 120  # pixels for names of choices, which stand on end where there is little room
@@ -38,16 +40,23 @@ class HeatMaps:
 def heat_maps(network: NetworkFiles) -> HeatMaps | None:
     """Return the maps, or None for a search that keeps no probabilities."""
     architecture = network.architecture
-    points = [(_name(step["index"]), step["point"]) for step in network.steps if "point" in step]
+    points: dict[str, PointFile | PointRecord] = {
+        f"step {step.index}" if step.index else "start": step.point
+        for step in network.steps
+        if step.point is not None
+    }
     if network.point is not None:
-        points.append(("end", network.point))
+        points["end"] = network.point
     if not points or architecture is None:
         return None
     space = architecture.space
-    frames = tuple(_rows(space, point) for _, point in points)
-    blocks = [f"{s}.{b + 1}" for s, b in _blocks(space)]
-    stages = [f"stage {number}" for number in range(1, len(space.stages) + 1)]
-    heights = [len(blocks), len(stages) + 1]
+    widths = [len(stage.choices) for stage in space.stages for _ in range(stage.max_depth)]
+    depths = [len(stage.depths) for stage in space.stages]
+    frames = tuple(
+        (_cut(point.alpha, widths), _cut(point.beta, depths)) for point in points.values()
+    )
+    maps = (_choices(architecture), _depths(architecture))
+    heights = [len(widths), len(depths) + 1]
     height = 60 + _BETWEEN + _ROW * sum(heights)
     plot = make_subplots(
         rows=2,
@@ -56,92 +65,84 @@ def heat_maps(network: NetworkFiles) -> HeatMaps | None:
         vertical_spacing=_BETWEEN / height,
         subplot_titles=["choices, by stage.block", "depths"],
     )
-    for row, (labels, values, columns) in enumerate(
-        ((blocks, frames[0][0], _choices(space)), (stages, frames[0][1], _depths(space))), start=1
-    ):
-        plot.add_trace(
-            go.Heatmap(
-                z=values,
-                x=columns,
-                y=labels,
-                zmin=0,
-                zmax=1,
-                colorscale="Viridis",
-                xgap=1,
-                ygap=1,
-                showscale=row == 1,
-                colorbar={"tickformat": ".0%", "thickness": 10, "len": 0.6, "y": 0.7},
-                hovertemplate="%{y}, %{x}: %{z:.1%}<extra></extra>",
-            ),
-            row,
-            1,
-        )
-    plot.add_trace(_chosen(space, architecture.indices), 1, 1)
-    depths = [
-        stage.depths.index(d) for stage, d in zip(space.stages, architecture.depths, strict=True)
-    ]
-    plot.add_trace(_marks([_depths(space)[d] for d in depths], stages), 2, 1)
+    for row, (drawn, values) in enumerate(zip(maps, frames[0], strict=True), start=1):
+        plot.add_trace(_heat(drawn, values, showscale=row == 1), row, 1)
+    for row, drawn in enumerate(maps, start=1):
+        plot.add_trace(_circles(drawn), row, 1)
     style.dress_rows(plot, height, showlegend=False)
     plot.update_yaxes(autorange="reversed", showgrid=False, type="category")
     plot.update_xaxes(showgrid=False, type="category", dtick=1)
-    return HeatMaps(plot, tuple(name for name, _ in points), frames)
+    return HeatMaps(plot, tuple(points), frames)
 
 
-def _name(index: int) -> str:
-    return "start" if index == 0 else f"step {index}"
-
-
-def _blocks(space: SearchSpace) -> list[tuple[int, int]]:
+def _cut(rows: Sequence[Sequence[float]], widths: Sequence[int]) -> Rows:
+    """Return rows without the zeros that the files fill short ones up with."""
     return [
-        (number, block)
-        for number, stage in enumerate(space.stages, start=1)
-        for block in range(stage.max_depth)
+        [round(share, 3) for share in row[:width]] for row, width in zip(rows, widths, strict=True)
     ]
 
 
-def _rows(space: SearchSpace, point: Json) -> tuple[Rows, Rows]:
-    """Return probabilities cut to what each row has; the files fill short rows up with 0."""
-    alpha = [
-        [round(share, 3) for share in point["alpha"][row][: len(space.stages[s - 1].choices)]]
-        for row, (s, _) in enumerate(_blocks(space))
-    ]
-    beta = [
-        [round(share, 3) for share in point["beta"][row][: len(stage.depths)]]
-        for row, stage in enumerate(space.stages)
-    ]
-    return alpha, beta
+@dataclass(frozen=True)
+class _Map:
+    """Names of rows and columns, and the column of the network by the name of its row."""
+
+    rows: list[str]
+    columns: list[str]
+    network: dict[str, str]
 
 
-def _choices(space: SearchSpace) -> list[str]:
-    """Return names of the columns of choices; numbers where stages differ in what they offer."""
-    offers = {tuple(map(str, stage.choices)) for stage in space.stages}
-    if len(offers) == 1:
-        return list(offers.pop())
-    return [f"choice {n}" for n in range(1, 1 + max(len(stage.choices) for stage in space.stages))]
+def _choices(architecture: Architecture) -> _Map:
+    stages = architecture.space.stages
+    columns = _columns([[str(choice) for choice in stage.choices] for stage in stages], "choice")
+    rows = [f"{s}.{b + 1}" for s, stage in enumerate(stages, 1) for b in range(stage.max_depth)]
+    network = {
+        f"{s}.{b}": columns[index]
+        for s, indices in enumerate(architecture.indices, start=1)
+        for b, index in enumerate(indices, start=1)
+    }
+    return _Map(rows, columns, network)
 
 
-def _depths(space: SearchSpace) -> list[str]:
-    offers = {stage.depths for stage in space.stages}
-    if len(offers) == 1:
-        return [f"{depth} block{'s' * (depth != 1)}" for depth in offers.pop()]
-    return [f"depth {n}" for n in range(1, 1 + max(len(stage.depths) for stage in space.stages))]
+def _depths(architecture: Architecture) -> _Map:
+    stages = architecture.space.stages
+    columns = _columns(
+        [[f"{depth} block{'s' * (depth != 1)}" for depth in stage.depths] for stage in stages],
+        "depth",
+    )
+    network = {
+        f"stage {s}": columns[stage.depths.index(depth)]
+        for s, (stage, depth) in enumerate(zip(stages, architecture.depths, strict=True), start=1)
+    }
+    return _Map(list(network), columns, network)
 
 
-def _chosen(space: SearchSpace, indices: tuple[tuple[int, ...], ...]) -> go.Scatter:
-    columns = _choices(space)
-    x = [columns[index] for stage in indices for index in stage]
-    y = [
-        f"{number}.{block}"
-        for number, stage in enumerate(indices, start=1)
-        for block in range(1, 1 + len(stage))
-    ]
-    return _marks(x, y)
+def _columns(offers: list[list[str]], word: str) -> list[str]:
+    """Return what all stages offer, or numbers where they differ."""
+    if all(offer == offers[0] for offer in offers):
+        return offers[0]
+    return [f"{word} {number}" for number in range(1, 1 + max(map(len, offers)))]
 
 
-def _marks(x: list[str], y: list[str]) -> go.Scatter:
+def _heat(drawn: _Map, values: Rows, *, showscale: bool) -> go.Heatmap:
+    return go.Heatmap(
+        z=values,
+        x=drawn.columns,
+        y=drawn.rows,
+        zmin=0,
+        zmax=1,
+        colorscale="Viridis",
+        xgap=1,
+        ygap=1,
+        showscale=showscale,
+        colorbar={"tickformat": ".0%", "thickness": 10, "len": 0.6, "y": 0.7},
+        hovertemplate="%{y}, %{x}: %{z:.1%}<extra></extra>",
+    )
+
+
+def _circles(drawn: _Map) -> go.Scatter:
     return go.Scatter(
-        x=x,
-        y=y,
+        x=list(drawn.network.values()),
+        y=list(drawn.network),
         mode="markers",
         marker={"symbol": "circle-open", "size": 12, "color": "#ff5a36", "line": {"width": 2.5}},
         hovertemplate="%{y}, %{x}: in the network<extra></extra>",

@@ -6,25 +6,20 @@ import html
 from typing import TYPE_CHECKING, Any, Literal
 
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hardcorenas.resources.units import Unit
 
 # Told apart by people who see few colours, and against a white page and a black one alike.
-BLUE, ORANGE, GREEN, RED, VIOLET, GREY = (
-    "#3b8fd9",
-    "#e08e0b",
-    "#17a673",
-    "#e0533d",
-    "#a874d8",
-    "#8a94a3",
-)
+BLUE, ORANGE, GREEN = "#3b8fd9", "#e08e0b", "#17a673"
+RED, VIOLET, GREY = "#e0533d", "#a874d8", "#8a94a3"
 COLOURS = (BLUE, ORANGE, GREEN, VIOLET, RED, GREY)
 
 
-def figure(*traces: Any, height: int = 380, **layout: Any) -> go.Figure:
+def figure(*traces: Any, height: int, **layout: Any) -> go.Figure:
     """Return a plot with the usual margins, its legend above it and no theme of its own.
 
     Args:
@@ -33,12 +28,54 @@ def figure(*traces: Any, height: int = 380, **layout: Any) -> go.Figure:
         **layout: Anything of plotly's layout.
     """
     plot = go.Figure(list(traces))
-    dress(plot, height, **layout)
+    _dress(plot, height, **layout)
     return plot
 
 
-def dress(plot: go.Figure, height: int, **layout: Any) -> None:
-    """Give a plot the usual look."""
+def figure_of_rows(
+    rows: Mapping[str, Sequence[go.Scatter]], height: int, *, spacing: float
+) -> go.Figure:
+    """Return plots below each other, over one x axis, by their titles."""
+    plot = make_subplots(
+        rows=len(rows),
+        cols=1,
+        shared_xaxes=True,
+        vertical_spacing=spacing,
+        subplot_titles=list(rows),
+    )
+    for row, lines in enumerate(rows.values(), start=1):
+        for line in lines:
+            plot.add_trace(line, row, 1)
+    dress_rows(plot, height, showlegend=True)
+    return plot
+
+
+def dots(
+    x: Sequence[Any],
+    y: Sequence[Any],
+    words: Sequence[str],
+    name: str,
+    marker: Mapping[str, Any],
+    **more: Any,
+) -> go.Scatter:
+    """Return points, each with what is said where one points at it."""
+    hover = {"text": words, "hovertemplate": "%{text}<extra></extra>", "mode": "markers"}
+    return go.Scatter(x=x, y=y, name=name, marker=marker, **(hover | more))
+
+
+def dress_rows(plot: go.Figure, height: int, *, showlegend: bool) -> None:
+    """Give a plot of several rows the usual look: titles to the left, the legend above them all.
+
+    A narrow page would cut titles in the middle, and a legend right above the plot covers one.
+    """
+    legend = {"orientation": "h", "x": 0, "y": 1 + 24 / height, "yanchor": "bottom"}
+    margin = {"l": 8, "r": 12, "t": 64 if showlegend else 30, "b": 8}
+    _dress(plot, height, legend=legend, margin=margin, showlegend=showlegend)
+    for title in plot.layout.annotations:
+        title.update(x=0, xanchor="left", font={"size": 13})
+
+
+def _dress(plot: go.Figure, height: int, **layout: Any) -> None:
     usual = {
         "template": "none",
         "height": height,
@@ -52,18 +89,6 @@ def dress(plot: go.Figure, height: int, **layout: Any) -> None:
     plot.update_layout(**{**usual, **layout})
     plot.update_xaxes(automargin=True, zeroline=False, title_standoff=8)
     plot.update_yaxes(automargin=True, zeroline=False, title_standoff=8)
-
-
-def dress_rows(plot: go.Figure, height: int, **layout: Any) -> None:
-    """Give a plot of several rows the usual look: titles to the left, the legend above them all.
-
-    A narrow page would cut titles in the middle, and a legend right above the plot covers one.
-    """
-    legend = {"orientation": "h", "x": 0, "y": 1 + 24 / height, "yanchor": "bottom"}
-    margin = {"l": 8, "r": 12, "t": 64 if layout.get("showlegend", True) else 30, "b": 8}
-    dress(plot, height, **{"legend": legend, "margin": margin, **layout})
-    for title in plot.layout.annotations:
-        title.update(x=0, xanchor="left", font={"size": 13})
 
 
 def plain(text: object) -> str:

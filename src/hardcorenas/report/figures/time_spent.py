@@ -12,14 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def time_spent(steps: Sequence[tuple[str, float]]) -> go.Figure | None:
-    """Return a bar for each step.
-
-    Args:
-        steps: Names and seconds, in the order they were done.
-    """
-    if not steps:
-        return None
+def time_spent(steps: Sequence[tuple[str, float]]) -> go.Figure:
+    """Return a bar for each step, from names and seconds in the order they were done."""
     longest = max(seconds for _, seconds in steps)
     divisor, unit = (3600, "hours") if longest > 3 * 3600 else (60, "minutes")
     names = [style.plain(name) for name, _ in steps]
