@@ -24,7 +24,7 @@ from hardcorenas.search.on_supernet.job import described, outcome
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
+from synthetic import AdditiveUtility
 
 STEPS = 1000
 POINTS = 50

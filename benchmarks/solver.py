@@ -25,7 +25,7 @@ from hardcorenas.search.knapsack import solve_exact, solve_relaxed
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.projection import METHODS, project
 from hardcorenas.search.result import Evaluation
-from hardcorenas.search.synthetic import AdditiveUtility
+from synthetic import AdditiveUtility
 
 if TYPE_CHECKING:
     from collections.abc import Callable

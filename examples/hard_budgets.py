@@ -11,7 +11,7 @@ import hardcorenas as hc
 from hardcorenas.errors import InfeasibleBudgetError
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
+from synthetic import AdditiveUtility
 
 space = hc.SearchSpace.preset("mobile")
 macs, params, memory = (hc.count(space, resource) for resource in ("macs", "params", "memory"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hardcorenas as hc
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
+from synthetic import AdditiveUtility
 
 space = hc.SearchSpace.preset("gray28")
 latency = hc.measure(space, target="onnxruntime", threads=1, minutes=0.7)

@@ -563,13 +563,13 @@ def test_every_field_is_documented():
 
 
 def test_words_are_those_of_the_parts_that_use_them():
-    from hardcorenas.search.bcsfw import Start
+    from hardcorenas.search.bcsfw import InitialPoint
     from hardcorenas.search.projection import METHODS
     from hardcorenas.train.data.named import SETS
     from hardcorenas.train.recipe import Recipe
 
     assert WORDS["search.projection"] == METHODS
-    assert WORDS["search.start"] == get_args(Start)
+    assert WORDS["search.start"] == get_args(InitialPoint)
     assert set(DATA_SETS) == set(SETS)
     names = {field.name for field in dataclasses.fields(TrainingConfig)}
     assert names == {"recipe"} | {field.name for field in dataclasses.fields(Recipe)}

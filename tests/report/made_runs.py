@@ -29,9 +29,9 @@ from hardcorenas.search.on_supernet.naming import network_name
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
 from hardcorenas.space import Architecture, SearchSpace, Stage
 from hardcorenas.train.log import Moment
+from synthetic import AdditiveUtility
 
 GRAY = SearchSpace.preset("gray28")
 MOBILE = SearchSpace.preset("mobile")

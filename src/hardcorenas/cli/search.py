@@ -77,12 +77,12 @@ def search(
         batch_size=batch_size,
         local_networks=local_networks,
         penalty=penalty,
-        seed=seed,
     )
     space = TrainedSupernet.open(run).space
     budgets = read_budgets(budget, space, None if table is None else ResourceTable.load(table))
-    folder = output or run / "networks" / network_name(budgets, settings)
-    return run_search(SearchJob(run, folder, tuple(budgets), settings, data), processes)
+    folder = output or run / "networks" / network_name(budgets, settings, seed)
+    job = SearchJob(run, folder, tuple(budgets), settings, data, seed)
+    return run_search(job, processes)
 
 
 def run_search(job: SearchJob, processes: int | None) -> int:
@@ -90,6 +90,7 @@ def run_search(job: SearchJob, processes: int | None) -> int:
     from hardcorenas.cli.search_progress import SearchProgress, print_found, print_tightness
     from hardcorenas.jobs.processes import is_first_process, suitable_count
     from hardcorenas.search.on_supernet.job import search_run
+    from hardcorenas.search.on_supernet.network_folder import NetworkFolder
     from hardcorenas.search.problem import Problem
     from hardcorenas.search.tightness import tightness
     from hardcorenas.train.trained import TrainedSupernet
@@ -101,7 +102,7 @@ def run_search(job: SearchJob, processes: int | None) -> int:
     usual = suitable_count(job.settings.batch_size or 128)
     count = usual if processes is None else processes
     with closing(progress):
-        found = search_run(job, processes=count, report=progress.report)
+        found = search_run(job, processes=count, callback=progress.report)
     if not is_first_process():
         return 0
     print_found(problem, found)
@@ -109,7 +110,7 @@ def run_search(job: SearchJob, processes: int | None) -> int:
         how = f"{job.settings.method} with projection {job.settings.projection}"
         print(f"the budgets are broken, as {how} may: no network is handed on")
         return MISSED
-    print(f"written: {job.folder / 'architecture.json'}")
+    print(f"written: {NetworkFolder(job.folder).architecture}")
     inside = job.folder.resolve().parent.parent == job.run.resolve()
     print(f"next: hardcorenas finetune {job.folder}" + ("" if inside else f" --supernet {job.run}"))
     return 0

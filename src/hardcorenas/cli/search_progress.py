@@ -10,7 +10,7 @@ from hardcorenas.cli.live import LiveBar, clock
 from hardcorenas.cli.tables import print_sentence, print_table, text_table
 
 if TYPE_CHECKING:
-    from hardcorenas.search.on_supernet.job import Found
+    from hardcorenas.search.on_supernet.job import FoundNetwork
     from hardcorenas.search.on_supernet.searching import SearchMoment
     from hardcorenas.search.problem import Problem
     from hardcorenas.search.tightness import Tightness
@@ -69,18 +69,17 @@ class SearchProgress:
         return facts
 
 
-def print_found(problem: Problem, found: Found) -> None:
+def print_found(problem: Problem, found: FoundNetwork) -> None:
     """Print the network and what it costs of each budget."""
     print_sentence(f"found: {found.architecture}")
     for label, budget in zip(problem.labels, problem.budgets, strict=True):
         show = budget.table.display_unit.format
         cost = found.costs[label]
         print(f"  {label}: {show(cost)} of {show(budget.limit)} ({cost / budget.limit:.1%})")
-    details = found.details
-    local = details["local_search"]
+    local = found.file.local_search
     if local is not None:
         print(
-            f"  held-out loss: {local['projected_loss']:.3f} after projection, "
-            f"{local['loss']:.3f} after {local['networks']} networks next to it"
+            f"  held-out loss: {local.projected_loss:.3f} after projection, "
+            f"{local.loss:.3f} after {local.networks} networks next to it"
         )
-    print(f"  {details['effort']['images']:,} images in {clock(details['seconds'])}")
+    print(f"  {found.file.effort['images']:,} images in {clock(found.file.seconds)}")

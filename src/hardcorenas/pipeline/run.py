@@ -32,7 +32,7 @@ from hardcorenas.resources.budget_texts import (
 )
 from hardcorenas.resources.targets import make_target
 from hardcorenas.search.discrete import sample_fitting
-from hardcorenas.search.on_supernet.job import SearchJob, found_before, search_run
+from hardcorenas.search.on_supernet.job import SearchJob, search_run, search_step
 from hardcorenas.search.on_supernet.naming import network_name
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from hardcorenas.search.on_supernet.settings import SearchSettings
@@ -190,15 +190,15 @@ class _WholeJob:
     def network(self, problem: Problem) -> Outcome:
         """Search, train, export, certify; tighter and again while the certificate fails."""
         inner = problem
-        name = network_name(problem.budgets, self.settings)
+        name = network_name(problem.budgets, self.settings, self.config.seed)
         for attempt in range(1, self.config.certify.attempts + 1):
             suffix = "" if attempt == 1 else f"-tightened-{attempt - 1}"
             place = NetworkFolder(self.folder / "networks" / f"{name}{suffix}")
-            network = self.search(place, inner)
+            network = self.search(place, inner, problem, attempt)
             finetuned = self.finetune(place, network)
             exported = self.export(place, network, problem)
             certified = certify_exported(
-                place.path / "network.onnx",
+                place.onnx,
                 network,
                 problem.budgets,
                 certificate=place.certificate,
@@ -226,16 +226,25 @@ class _WholeJob:
             self.watcher.budgets(inner)
         return outcome
 
-    def search(self, place: NetworkFolder, problem: Problem) -> Architecture:
+    def search(
+        self, place: NetworkFolder, problem: Problem, asked: Problem, attempt: int
+    ) -> Architecture:
         """Find a network that keeps the budgets of a problem."""
-        budgets = problem.budgets
-        job = SearchJob(self.folder, place.path, budgets, self.settings, self.config.data)
-        found = found_before(job)
-        if found is not None:
+        job = SearchJob(
+            self.folder,
+            place.path,
+            problem.budgets,
+            self.settings,
+            self.config.data,
+            seed=self.config.seed,
+            attempt=attempt,
+            asked=tuple(budget.limit for budget in asked.budgets),
+        )
+        if search_step(job).done() is not None:
             self.watcher.skip("search", f"{place.search} is of these budgets")
         else:
-            self.watcher.begin("search", " and ".join(map(str, budgets)))
-            found = search_run(job, processes=self.processes, report=self.watcher.searching)
+            self.watcher.begin("search", " and ".join(map(str, problem.budgets)))
+        found = search_run(job, processes=self.processes, callback=self.watcher.searching)
         if not found.fits:
             raise HardcorenasError(
                 f"{self.settings.method} with projection {self.settings.projection} found a "
@@ -304,7 +313,9 @@ class _WholeJob:
         for number in range(1, self.config.compare.random + 1):
             networks[f"random {number}"] = sample_fitting(outcome.problem, rng)
         jobs = [
-            self.finetune_job(network, outcome.folder / "compare" / name.replace(" ", "-"))
+            self.finetune_job(
+                network, NetworkFolder(outcome.folder).compare / name.replace(" ", "-")
+            )
             for name, network in networks.items()
         ]
         done = self._finetuned(jobs, "comparison", f"{len(jobs)} other networks, trained alike")
@@ -333,8 +344,7 @@ def training_job(config: Config) -> Job:
 
 def search_settings(config: Config) -> SearchSettings:
     """Return the settings of the search that a configuration means."""
-    wanted = dataclasses.asdict(config.search)
-    return SearchSettings(seed=config.seed, **wanted)
+    return SearchSettings(**dataclasses.asdict(config.search))
 
 
 def _discard_unless_same(job: FinetuneJob) -> None:

@@ -211,8 +211,9 @@ def undominated(costs: list[NDArray[Any]], values: NDArray[np.float64]) -> NDArr
         ranked = values[order]
         before = np.concatenate([[-np.inf], np.maximum.accumulate(ranked)[:-1]])
         return order[ranked > before]
-    burden = sum(spent.astype(float) / max(float(spent.max()), 1.0) for spent in costs)
-    rivals = np.argsort(burden - values / max(float(np.abs(values).max()), 1e-300))[:_NUM_RIVALS]
+    relative_cost = sum(spent.astype(float) / max(float(spent.max()), 1.0) for spent in costs)
+    merit = values / max(float(np.abs(values).max()), 1e-300)
+    rivals = np.argsort(relative_cost - merit)[:_NUM_RIVALS]
     beaten = np.zeros(len(values), bool)
     for rival in rivals:
         matched = values <= values[rival]
