@@ -8,9 +8,9 @@ Chromium only the rest is printed. Run: python benchmarks/report.py
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,10 +20,12 @@ from hardcorenas import files
 from hardcorenas.report.page import write_report
 from hardcorenas.resources import Budget
 from hardcorenas.search.bcsfw import search_bcsfw
-from hardcorenas.search.on_supernet.job import described, outcome
-from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+from hardcorenas.search.on_supernet.job import SearchJob
+from hardcorenas.search.on_supernet.saving import save_search
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))  # where the made-up loss is
 from synthetic import AdditiveUtility
 
 STEPS = 1000
@@ -57,19 +59,10 @@ def make_run(folder: Path) -> int:
             points[step.index] = point
 
     result = search_bcsfw(problem, utility, num_evaluations=STEPS + 2, callback=keep)
-    settings = dataclasses.asdict(SearchSettings())
-    network = NetworkFolder(folder / "networks" / "macs-300M")
-    network.save_point(result.point)
-    network.save_trace(result.trace, points)
-    network.save_architecture(result.architecture)
-    network.save_search(
-        {
-            "inputs": {"budgets": [described(b) for b in problem.budgets], "settings": settings},
-            **outcome(problem, result, None),
-            "effort": dataclasses.asdict(Effort(64, STEPS, 0, 0)),
-            "seconds": 1.0,
-        }
-    )
+    network = folder / "networks" / "macs-300M"
+    job = SearchJob(folder, network, problem.budgets, SearchSettings())
+    effort = Effort(64, STEPS, 0, 0)
+    save_search(job, problem, result, points, effort, inputs="", seconds=1.0)
     content = {"space": space.to_dict(), "data": {"name": "made up", "classes": []}, "seed": 0}
     files.write_text(folder / "run.json", files.dump(content, kind="run", version=1))
     return len(points)

@@ -24,9 +24,10 @@ from hardcorenas.resources.provenance import Provenance
 from hardcorenas.search.baselines import search_penalty, search_random
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.local import search_locally
-from hardcorenas.search.on_supernet.job import described, outcome
+from hardcorenas.search.on_supernet.job import SearchJob
 from hardcorenas.search.on_supernet.naming import network_name
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+from hardcorenas.search.on_supernet.saving import save_search
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.space import Architecture, SearchSpace, Stage
@@ -235,10 +236,10 @@ def certificate_of(network, budgets, verdict="PASS", device=None):
     )
 
 
-def _search(place, problem, settings):
+def _search(place, problem, settings, seed=0):
     """Search as `search_run` does, but on a made objective; keep what it keeps."""
-    utility = AdditiveUtility(problem.space, seed=settings.seed, noise=0.02)
-    points, local = {}, None
+    utility = AdditiveUtility(problem.space, seed=seed, noise=0.02)
+    points = {}
 
     def keep(step, point):
         if step.index % max(1, STEPS // _SNAPSHOTS) == 0:
@@ -246,7 +247,7 @@ def _search(place, problem, settings):
 
     asked = {"num_evaluations": STEPS + 2}
     if settings.method == "bcsfw":
-        result = search_bcsfw(problem, utility, **asked, seed=settings.seed, callback=keep)
+        result = search_bcsfw(problem, utility, **asked, seed=seed, callback=keep)
         answer = utility(result.point)
         gradient = problem.pad_gradient(answer.alpha, answer.beta)
         local = search_locally(
@@ -254,31 +255,20 @@ def _search(place, problem, settings):
         )
         found = local.architecture
         result = dataclasses.replace(
-            result, architecture=found, value=local.score, costs=problem.costs(found)
+            result,
+            architecture=found,
+            value=local.score,
+            costs=problem.costs(found),
+            local_search=local,
         )
     elif settings.method == "penalty":
         result = search_penalty(problem, utility, **asked, weight=settings.penalty, callback=keep)
     else:
         assert settings.method == "random"
-        result = search_random(problem, utility.loss, **asked, seed=settings.seed)
-    if result.point is not None:
-        place.save_point(result.point)
-    place.save_trace(result.trace, points)
-    if result.fits:
-        place.save_architecture(result.architecture)
+        result = search_random(problem, utility.loss, **asked, seed=seed)
+    job = SearchJob(place.path.parent.parent, place.path, problem.budgets, settings, seed=seed)
     effort = Effort(32, STEPS, 12, 750)
-    place.save_search(
-        {
-            "inputs": {
-                "supernet": "0" * 64,
-                "budgets": [described(budget) for budget in problem.budgets],
-                "settings": dataclasses.asdict(settings),
-            },
-            **outcome(problem, result, local),
-            "effort": {**dataclasses.asdict(effort), "images": effort.images},
-            "seconds": 46.25,
-        }
-    )
+    save_search(job, problem, result, points, effort, inputs="0" * 64, seconds=46.25)
     return result
 
 

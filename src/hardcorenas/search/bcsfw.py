@@ -125,6 +125,7 @@ def _oracles(problem: Problem) -> dict[str, Oracle[RelaxedPoint]]:
 
 def _starting_point(problem: Problem, start: InitialPoint | RelaxedPoint) -> RelaxedPoint:
     if isinstance(start, RelaxedPoint):
-        problem.check_point(start)
+        if not problem.fits(start):
+            raise InvalidArgumentError("start: the point does not keep the budgets")
         return start
     return balanced_point(problem) if start == "balanced" else lightest_point(problem)

@@ -47,7 +47,6 @@ StepRule = Callable[[int, float, float], float]
 class Status(Enum):
     """Why a run ended."""
 
-    CONVERGED = "the Frank-Wolfe gap fell below the tolerance"
     STEP_LIMIT = "all steps were made"
     STOPPED = "the callback asked to stop"
 
@@ -113,11 +112,6 @@ def harmonic(offset: float = 4.0) -> StepRule:
     return lambda t, _gap, _distance: offset / (t + offset)
 
 
-def constant(step_size: float) -> StepRule:
-    """Return the same γ for every step."""
-    return lambda _t, _gap, _distance: step_size
-
-
 def short_step(smoothness: float) -> StepRule:
     """Return γ = gap / (smoothness · |s − x|²), at most 1: the step that surely descends."""
 
@@ -139,7 +133,6 @@ def frank_wolfe(
     order: BlockOrder | None = None,
     step_rule: StepRule | None = None,
     momentum: float = 0.0,
-    gap_tolerance: float | None = None,
     callback: Callable[[FrankWolfeStep[P]], bool | None] | None = None,
 ) -> FrankWolfeResult[P]:
     """Minimise an objective over a feasible set, from a feasible start.
@@ -153,8 +146,6 @@ def frank_wolfe(
         order: Which block to move; by default one after the other.
         step_rule: Gives γ; `harmonic` if not given.
         momentum: Share of the past in the averaged gradient, from 0 (none) to below 1.
-        gap_tolerance: Stop when the promised drop is at most this. Meaningful for a set with one
-            block and an objective without noise.
         callback: Sees every step; ends the run by returning True.
     """
     order = order or in_turn(*oracles)
@@ -171,9 +162,6 @@ def frank_wolfe(
         target = oracles[block](point, average)
         way = point.shares - target.shares
         gap = float(way @ average)
-        if gap_tolerance is not None and gap <= gap_tolerance:
-            status = Status.CONVERGED
-            break
         step_size = min(1.0, max(0.0, rule(index, gap, float(np.sum(way**2)))))
         moved = mixing(point, target, step_size)
         made += 1

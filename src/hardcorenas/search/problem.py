@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardcorenas.errors import InvalidArgumentError, InvalidBudgetError
+from hardcorenas.errors import InvalidBudgetError
 from hardcorenas.resources import AdditiveTable
 from hardcorenas.search import feasibility
 from hardcorenas.search.joint import allowed_choices, allowed_depths
@@ -171,28 +171,6 @@ class Problem:
             return False
         runs = self._running(point)[:, None] > 0
         return not np.any(runs & (point.alpha > 0) & ~self.allowed_choices)
-
-    def check_point(self, point: RelaxedPoint) -> None:
-        """Refuse what is no point of this problem, or does not keep the budgets."""
-        for name, rows, allowed in (
-            ("alpha", point.alpha, self.allowed_choices),
-            ("beta", point.beta, self.allowed_depths),
-        ):
-            if rows.shape != allowed.shape or rows.dtype.kind != "i":
-                raise InvalidArgumentError(
-                    f"{name}: expected whole numbers of shape {allowed.shape}, got "
-                    f"{rows.dtype} of {rows.shape}"
-                )
-            if rows.min() < 0 or np.any(rows.sum(1) != ONE):
-                raise InvalidArgumentError(f"{name}: expected rows that add up to 1, none negative")
-        sizes = [len(stage.depths) for stage in self.space.stages]
-        widths = [len(self.space.stages[s].choices) for s, _ in self.positions]
-        outside = [np.any(row[n:]) for row, n in zip(point.beta, sizes, strict=True)]
-        outside += [np.any(row[n:]) for row, n in zip(point.alpha, widths, strict=True)]
-        if any(outside):
-            raise InvalidArgumentError("a point may not put probability on what is not there")
-        if not self.fits(point):
-            raise InvalidArgumentError("the point does not keep the budgets")
 
     def fits_discrete(self, architecture: Architecture) -> bool:
         """Return whether a network keeps every budget, by integer arithmetic."""
