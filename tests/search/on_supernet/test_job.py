@@ -26,6 +26,7 @@ from hardcorenas.search.on_supernet.network_folder import NetworkFolder, point_r
 from hardcorenas.search.on_supernet.objective import SupernetObjective
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
+from hardcorenas.settings import SettingError
 from hardcorenas.space import Architecture
 from hardcorenas.train.trained import TrainedSupernet
 from pipeline.tiny_search import SPACE, TABLES, kept, killed, met, num_answers, search_job
@@ -378,6 +379,11 @@ def test_two_searches_at_once_in_one_folder(trained, tmp_path):
     assert len(errors) == 1
     assert "\n" not in errors[0]
     search_run(search_job(trained, tmp_path / "network", seed=1))  # now it may
+
+
+def test_a_seed_below_0(trained, tmp_path):
+    with pytest.raises(SettingError, match="^seed: expected 0 or more, got -1$"):
+        search_job(trained, tmp_path / "network", seed=-1)
 
 
 def test_a_table_of_another_space(trained, tmp_path):

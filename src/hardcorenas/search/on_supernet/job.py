@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hardcorenas import files
 from hardcorenas.artifacts import SearchFile
-from hardcorenas.errors import ArtifactError, InvalidArchitectureError
+from hardcorenas.errors import ArtifactError, InvalidArchitectureError, shown
 from hardcorenas.jobs.lock import only_one
 from hardcorenas.jobs.processes import is_first_process, require_processes, run_together
 from hardcorenas.jobs.signals import StopSignals
@@ -25,6 +25,7 @@ from hardcorenas.search.on_supernet.saving import save_search, table_digest
 from hardcorenas.search.on_supernet.searching import SearchMoment, search
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
+from hardcorenas.settings import SettingError
 from hardcorenas.space import Architecture
 from hardcorenas.train.trained import TrainedSupernet
 
@@ -65,6 +66,10 @@ class SearchJob:
     seed: int = 0
     attempt: int = 1
     asked: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise SettingError("seed", f"expected 0 or more, got {shown(self.seed)}")
 
     @property
     def asked_limits(self) -> list[int]:
