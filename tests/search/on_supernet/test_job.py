@@ -382,7 +382,7 @@ def test_two_searches_at_once_in_one_folder(trained, tmp_path):
 
 
 def test_a_seed_below_0(trained, tmp_path):
-    with pytest.raises(SettingError, match="^seed: expected 0 or more, got -1$"):
+    with pytest.raises(SettingError, match=r"^seed: expected 0 or more, got -1$"):
         search_job(trained, tmp_path / "network", seed=-1)
 
 

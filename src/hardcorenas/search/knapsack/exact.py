@@ -77,14 +77,14 @@ def solve_items(items: Items) -> ExactSolution:
     return solve_in_whole_numbers(items, indices)
 
 
-def solve_in_whole_numbers(items: Items, known: list[int] | None = None) -> ExactSolution:
+def solve_in_whole_numbers(items: Items, fitting: list[int] | None = None) -> ExactSolution:
     """Solve by dynamic programming alone, which believes no tolerance.
 
     Args:
         items: The knapsack.
-        known: A selection that fits, if one is known.
+        fitting: A selection that fits, to start from; the cheapest if not given.
     """
-    start = cheapest_selection(items) if known is None else known
+    start = cheapest_selection(items) if fitting is None else fitting
     multipliers = list(_multipliers(items))
     return _Search(items, start and improve(items, start), multipliers).run()
 
