@@ -12,6 +12,7 @@ import dataclasses
 import json
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -32,7 +33,9 @@ from hardcorenas.resources import Budget
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))  # where the made-up loss is
+from synthetic import AdditiveUtility
 
 STEPS = 1000
 POINTS = 50

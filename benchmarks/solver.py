@@ -8,9 +8,11 @@ over all problems. Run: make bench
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from collections import defaultdict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import highspy
@@ -25,7 +27,9 @@ from hardcorenas.search.knapsack import solve_exact, solve_relaxed
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.projection import METHODS, project
 from hardcorenas.search.result import Evaluation
-from hardcorenas.search.synthetic import AdditiveUtility
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))  # where the made-up loss is
+from synthetic import AdditiveUtility
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,11 +7,16 @@ Run: python examples/hard_budgets.py
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import hardcorenas as hc
 from hardcorenas.errors import InfeasibleBudgetError
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))  # where the made-up loss is
+from synthetic import AdditiveUtility
 
 space = hc.SearchSpace.preset("mobile")
 macs, params, memory = (hc.count(space, resource) for resource in ("macs", "params", "memory"))

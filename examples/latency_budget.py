@@ -6,10 +6,15 @@ Run: python examples/latency_budget.py
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import hardcorenas as hc
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
+
+sys.path.append(str(Path(__file__).parents[1] / "experiments"))  # where the made-up loss is
+from synthetic import AdditiveUtility
 
 space = hc.SearchSpace.preset("gray28")
 latency = hc.measure(space, target="onnxruntime", threads=1, minutes=0.7)

@@ -33,7 +33,7 @@ def main() -> None:
     # One model that holds all networks; it goes on where it was if this script is started again.
     recipe = SMALL.replace(heaviest_epochs=3, paths_epochs=6)
     job = Job(space, "fashion-mnist-sample", recipe, FOLDER, resume=True)
-    supernet = train_supernet(job, processes=2)
+    train_supernet(job, processes=2)
 
     # The best network that keeps both budgets, by the gradients on images kept from training.
     data = TrainedSupernet.open(FOLDER).data()
@@ -46,7 +46,7 @@ def main() -> None:
             batch_size=32,
         )
     )
-    result = hc.search_architecture(supernet, batches, budgets)
+    result = hc.search_supernet(FOLDER, budgets)
     print("found:", result.architecture)
     for budget in budgets:
         print(f"  {budget}: {budget.table.cost(result.architecture):,} {budget.table.unit}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import matplotlib.pyplot as plt
 import numpy as np
 
-from hardcorenas.search.on_supernet.searching import SCORE_IMAGES
+from hardcorenas.search.on_supernet.objective import SCORE_IMAGES
 from hardcorenas.train.evaluate import heldout_loss
 from hardcorenas.train.trained import TrainedSupernet
 from setting import (
@@ -58,7 +58,7 @@ MEASURES = ("finetuned", "one_shot")
 def searched(setting: Setting) -> list[Row]:
     """Return the networks that the searches found."""
     jobs = [
-        (budget, replace(setting.search, method=cast("Any", method), seed=seed))
+        (budget, replace(setting.search, method=cast("Any", method)), seed)
         for seed in range(setting.seeds)
         for budget in setting.budgets
         for method in NAMES
@@ -68,11 +68,13 @@ def searched(setting: Setting) -> list[Row]:
         {
             "method": settings.method,
             "limit": budget.limit,
-            "seed": settings.seed,
+            "seed": seed,
             "network": found.architecture,
-            "search_seconds": found.details["seconds"],
+            "search_seconds": found.file.seconds,
         }
-        for (budget, settings), (found, _) in zip(jobs, search_all(setting, jobs), strict=True)
+        for (budget, settings, seed), (found, _) in zip(
+            jobs, search_all(setting, jobs), strict=True
+        )
     ]
 
 

@@ -37,13 +37,13 @@ def compare(setting: Setting) -> list[dict[str, Any]]:
     """Return a row for each budget and λ, and for BCSFW."""
     picked = setting.three_budgets
     jobs = [
-        (budget, replace(setting.search, method="penalty", penalty=weight))
+        (budget, replace(setting.search, method="penalty", penalty=weight), 0)
         for budget in picked
         for weight in (WEIGHTS if setting.name == "full" else WEIGHTS[::2])
     ]
     found = [
         (budget, f"λ = {settings.penalty:g}", folder, result.architecture)
-        for (budget, settings), (result, folder) in zip(
+        for (budget, settings, _), (result, folder) in zip(
             jobs, search_all(setting, jobs), strict=True
         )
     ]

@@ -19,7 +19,8 @@ import torch
 
 import hardcorenas as hc
 from hardcorenas import files
-from hardcorenas.search.on_supernet.searching import images_per_network, question_of, search
+from hardcorenas.search.on_supernet.objective import evaluators, images_per_network
+from hardcorenas.search.on_supernet.searching import search
 from hardcorenas.search.on_supernet.settings import Effort
 from hardcorenas.search.problem import Problem
 from hardcorenas.train.evaluate import accuracy, ready_network
@@ -34,19 +35,19 @@ def amounts(table, number):
     return np.linspace(table.cheapest_cost, table.dearest_cost, number).astype(int).tolist()
 
 
-def one_search(model, data, budgets, settings, test_accuracy):
+def one_search(model, data, budgets, settings, *, seed, test_accuracy):
     """Search once; return what is worth keeping."""
     problem = Problem(model.space, budgets)
-    seed = settings.seed
     effort = Effort.of(settings, len(data.heldout), images_per_network(data))
-    question = question_of(model, data, effort, seed=seed, first_call=0, processes=ALONE)
+    asked = evaluators(model, data, effort.batch_size, seed=seed, processes=ALONE)
     broken = []
 
     def check(moment):
         if moment.point is not None and not problem.fits(moment.point):
             broken.append(moment.step.index)
 
-    result, local = search(problem, question, settings, effort, check)
+    result = search(problem, asked, settings, effort, seed=seed, callback=check)
+    local = result.local_search
     if not problem.fits(result.point):  # where the last step ended; the others start where one did
         broken.append(len(result.trace))
     projected = result.projection.architecture
@@ -100,8 +101,9 @@ def main():
             # Tight enough to bind at the looser latencies.
             second = hc.Budget(params, str((params.cheapest_cost + params.dearest_cost) // 3))
             for budgets in ([first], [first, second]):
-                settings = hc.SearchSettings(seed=seed, local_networks=arguments.local_networks)
-                row = one_search(model, data, budgets, settings, test_accuracy)
+                settings = hc.SearchSettings(local_networks=arguments.local_networks)
+                judged = {"seed": seed, "test_accuracy": test_accuracy}
+                row = one_search(model, data, budgets, settings, **judged)
                 rows.append(row)
                 print(json.dumps(row), flush=True)
     text = files.dump({"rows": rows}, kind="hard-searches", version=1)

@@ -42,7 +42,7 @@ STARTS = ("balanced", "lightest")
 def compare(setting: Setting) -> tuple[list[dict[str, Any]], list[list[RelaxedPoint]]]:
     """Return a row for each search, and points to draw: starts and ends, budget by budget."""
     jobs = [
-        (budget, replace(setting.search, start=start, seed=seed))
+        (budget, replace(setting.search, start=start), seed)
         for seed in range(setting.seeds)
         for budget in setting.budgets
         for start in STARTS
@@ -50,19 +50,20 @@ def compare(setting: Setting) -> tuple[list[dict[str, Any]], list[list[RelaxedPo
     found = search_all(setting, jobs)
     after = [f.architecture for f, _ in found]
     before = [
-        hc.Architecture.parse(setting.space, f.details["projection"]["architecture"])
+        hc.Architecture.parse(setting.space, f.file.projection.architecture)
         for f, _ in found
+        if f.file.projection is not None
     ]
     right = one_shot_accuracies(setting.multi, before + after)
     trainings = [
-        Training(network, setting.finetune_epochs, settings.seed)
-        for network, (_, settings) in zip(after, jobs, strict=True)
+        Training(network, setting.finetune_epochs, seed)
+        for network, (_, _, seed) in zip(after, jobs, strict=True)
     ]
     trained = train_all(setting, trainings)
     rows = [
         {
             "limit": budget.limit,
-            "seed": settings.seed,
+            "seed": seed,
             "start": settings.start,
             "projected": right[i],
             "local": right[i + len(jobs)],
@@ -70,7 +71,7 @@ def compare(setting: Setting) -> tuple[list[dict[str, Any]], list[list[RelaxedPo
             "network": str(after[i]),
             "fits": found[i][0].fits,
         }
-        for i, (budget, settings) in enumerate(jobs)
+        for i, (budget, settings, seed) in enumerate(jobs)
     ]
     columns = []
     for i, budget in enumerate(setting.budgets):

@@ -16,7 +16,7 @@ import numpy as np
 
 import hardcorenas as hc
 from hardcorenas.files import dump, write_text
-from hardcorenas.search.synthetic import AdditiveUtility
+from synthetic import AdditiveUtility
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -16,14 +16,10 @@ from unittest import mock
 import matplotlib.pyplot as plt
 import torch
 
-from hardcorenas.pipeline import searching
 from hardcorenas.search import bcsfw
-from hardcorenas.search.on_supernet.searching import (
-    Question,
-    images_per_network,
-    question_of,
-    search,
-)
+from hardcorenas.search.on_supernet import searching
+from hardcorenas.search.on_supernet.objective import Evaluators, evaluators, images_per_network
+from hardcorenas.search.on_supernet.searching import search
 from hardcorenas.search.on_supernet.settings import Effort
 from hardcorenas.train.trained import TrainedSupernet
 from setting import ALONE, Setting, milliseconds, problem_of, read_arguments
@@ -87,14 +83,14 @@ def one_search(
     """Search once; return where the time went."""
     clock = Clock()
     effort = Effort.of(setting.search, len(data.heldout), images_per_network(data))
-    asked = question_of(model, data, effort, seed=0, first_call=0, processes=ALONE)
-    question = Question(
+    asked = evaluators(model, data, effort.batch_size, processes=ALONE)
+    timed = Evaluators(
         clock.timed("gradients", asked.objective), clock.timed("scores", asked.score)
     )
     started = time.perf_counter()
     problem = problem_of(setting, budget)
     with clock.programs():
-        search(problem, question, setting.search, effort)
+        search(problem, timed, setting.search, effort)
     whole = time.perf_counter() - started
     model_seconds = clock.seconds["gradients"] + clock.seconds["scores"]
     return {

@@ -20,7 +20,7 @@ from hardcorenas.resources import Budget
 from hardcorenas.search.baselines import search_evolution, search_penalty, search_random
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
+from synthetic import AdditiveUtility
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOISE = 0.3

@@ -23,11 +23,12 @@ import torch
 
 import hardcorenas as hc
 from hardcorenas import files
+from hardcorenas.artifacts import PointFile
 from hardcorenas.deploy.certificate import Certificate
 from hardcorenas.jobs.processes import Processes
 from hardcorenas.machine import num_cores
-from hardcorenas.search.on_supernet.job import Found, SearchJob, search_run
-from hardcorenas.search.on_supernet.network_folder import FORMAT_VERSION, NetworkFolder
+from hardcorenas.search.on_supernet.job import FoundNetwork, SearchJob, search_run
+from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from hardcorenas.search.point import RelaxedPoint, to_units
 from hardcorenas.search.problem import Problem
 from hardcorenas.train.evaluate import accuracy, ready_network
@@ -272,11 +273,18 @@ def in_halves(
 
 
 def search_all(
-    setting: Setting, jobs: Sequence[tuple[hc.Budget, hc.SearchSettings]]
-) -> list[tuple[Found, NetworkFolder]]:
-    """Return what searches on the multi-path model found, and where each is written down."""
+    setting: Setting, jobs: Sequence[tuple[hc.Budget, hc.SearchSettings, int]]
+) -> list[tuple[FoundNetwork, NetworkFolder]]:
+    """Return what searches on the multi-path model found, and where each is written down.
+
+    Args:
+        setting: Where the model is, and where searches are kept.
+        jobs: Budget, settings and seed of each.
+    """
+    places = setting.runs / "searches"
     asked = [
-        SearchJob(setting.multi, setting.runs / "searches" / _name(b, s), (b,), s) for b, s in jobs
+        SearchJob(setting.multi, places / _name(b, s, seed), (b,), s, seed=seed)
+        for b, s, seed in jobs
     ]
     found = in_parallel(search_run, asked, lambda job: job.folder.name)
     return [(f, NetworkFolder(job.folder)) for f, job in zip(found, asked, strict=True)]
@@ -286,31 +294,26 @@ def bcsfw_searches(
     setting: Setting, budgets: Sequence[hc.Budget], seeds: int = 1
 ) -> list[tuple[hc.Budget, int, hc.Architecture, NetworkFolder]]:
     """Return budget, seed, network and folder of searches by BCSFW, which all scripts share."""
-    jobs = [
-        (budget, replace(setting.search, seed=seed)) for seed in range(seeds) for budget in budgets
-    ]
+    jobs = [(budget, setting.search, seed) for seed in range(seeds) for budget in budgets]
     return [
-        (budget, settings.seed, found.architecture, folder)
-        for (budget, settings), (found, folder) in zip(jobs, search_all(setting, jobs), strict=True)
+        (budget, seed, found.architecture, folder)
+        for (budget, _, seed), (found, folder) in zip(jobs, search_all(setting, jobs), strict=True)
     ]
 
 
 def saved_point(problem: Problem, folder: NetworkFolder) -> RelaxedPoint:
     """Return the point that a search ended at."""
-    path = folder.path / "point.json"
-    content = files.parse(
-        files.read_text(path), kind="point", version=FORMAT_VERSION, source=str(path)
-    )
+    saved = PointFile.load(folder.point)
     return RelaxedPoint(
-        to_units(np.array(content["alpha"]), problem.choice_sinks),
-        to_units(np.array(content["beta"]), problem.depth_sinks),
+        to_units(np.array(saved.alpha), problem.choice_sinks),
+        to_units(np.array(saved.beta), problem.depth_sinks),
     )
 
 
-def _name(budget: hc.Budget, settings: hc.SearchSettings) -> str:
+def _name(budget: hc.Budget, settings: hc.SearchSettings, seed: int) -> str:
     """Return a folder's name: what differs between searches, and all settings in short."""
     all_settings = json.dumps(asdict(settings), sort_keys=True)
-    return f"{settings.method}_{budget.limit}ns_seed-{settings.seed}_{_short(all_settings)}"
+    return f"{settings.method}_{budget.limit}ns_seed-{seed}_{_short(all_settings)}"
 
 
 def _short(text: str) -> str:

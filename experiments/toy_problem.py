@@ -10,6 +10,7 @@ Run: python experiments/toy_problem.py
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
@@ -17,7 +18,6 @@ import numpy as np
 
 from hardcorenas.files import dump, write_text
 from hardcorenas.search.frank_wolfe import frank_wolfe, harmonic, short_step
-from hardcorenas.search.simplex import Simplex
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -25,6 +25,28 @@ import matplotlib.pyplot as plt
 DIMENSION = 10
 WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
 DOCS = Path(__file__).parent.parent / "docs"
+
+
+@dataclass(frozen=True, eq=False)
+class Vector:
+    """A point of the simplex."""
+
+    shares: np.ndarray
+
+
+def best_corner(point, gradient):
+    """Return the corner of the simplex of least ⟨corner, gradient⟩."""
+    corner = np.zeros_like(point.shares)
+    corner[gradient.argmin()] = 1.0
+    return Vector(corner)
+
+
+def mixture(point, target, step):
+    """Return the point a share of the way to the target."""
+    return Vector((1 - step) * point.shares + step * target.shares)
+
+
+SIMPLEX = {"all": best_corner}  # the oracle of each block of coordinates; there is one
 
 
 def curve(points):
@@ -37,12 +59,13 @@ def run_frank_wolfe(start, num_steps, step_rule):
     """Return the iterates' objective and penalty."""
     points = [start]
     frank_wolfe(
-        lambda x: (float(x @ x), 2 * x),
-        Simplex(),
-        start,
+        lambda x: (float(x.shares @ x.shares), 2 * x.shares),
+        SIMPLEX,
+        mixture,
+        Vector(start),
         num_steps=num_steps,
         step_rule=step_rule,
-        callback=lambda step: points.append(step.next_point),
+        callback=lambda step: points.append(step.next_point.shares),
     )
     return curve(points)
 

@@ -18,6 +18,7 @@ import numpy as np
 import hardcorenas as hc
 from hardcorenas.resources import AdditiveTable, Budget, PeakTable, Provenance
 from hardcorenas.search.bcsfw import search_bcsfw
+from hardcorenas.search.frank_wolfe import in_turn
 from hardcorenas.search.point import ONE
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.projection import project
@@ -160,7 +161,7 @@ def run_one(seed):
         num_evaluations=int(rng.integers(2, 16)),
         seed=seed,
         start="balanced" if rng.random() < 0.8 else "lightest",
-        block_rule="random" if rng.random() < 0.5 else "alternating",
+        order=None if rng.random() < 0.5 else in_turn("beta", "alpha"),
         momentum=float(rng.choice([0.0, 0.9])),
         callback=lambda _step, point: points.append(point),
     )

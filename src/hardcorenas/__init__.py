@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hardcorenas.resources.count import count
     from hardcorenas.resources.measuring import measure
     from hardcorenas.resources.table import ResourceTable
-    from hardcorenas.search.on_supernet.searching import search_architecture
+    from hardcorenas.search.on_supernet.job import search_supernet
     from hardcorenas.search.on_supernet.settings import SearchSettings
     from hardcorenas.space import Architecture, Choice, Head, SearchSpace, Stage, Stem
     from hardcorenas.supernet.model import Supernet
@@ -47,7 +47,7 @@ _HOMES = {
     "measure": "hardcorenas.resources.measuring",
     "read_config": "hardcorenas.pipeline.config",
     "run": "hardcorenas.pipeline.run",
-    "search_architecture": "hardcorenas.search.on_supernet.searching",
+    "search_supernet": "hardcorenas.search.on_supernet.job",
     "write_report": "hardcorenas.report.page",
 }
 
@@ -72,7 +72,7 @@ __all__ = [
     "measure",
     "read_config",
     "run",
-    "search_architecture",
+    "search_supernet",
     "write_report",
 ]
 

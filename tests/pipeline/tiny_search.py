@@ -21,15 +21,15 @@ import pytest
 import torch
 
 import hardcorenas as hc
+from hardcorenas.artifacts import SearchFile
 from hardcorenas.jobs import processes as processes_module
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import Interrupted
 from hardcorenas.resources import Budget
 from hardcorenas.search.initial import balanced_point
-from hardcorenas.search.on_supernet.job import SearchJob, _search, found_before, search_run
+from hardcorenas.search.on_supernet.job import SearchJob, _search, search_run, search_step
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
-from hardcorenas.search.on_supernet.objective import SupernetObjective
-from hardcorenas.search.on_supernet.searching import images_per_network
+from hardcorenas.search.on_supernet.objective import SupernetObjective, images_per_network
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.train.finetune import FinetuneJob, _finetune_all, finetune
@@ -89,7 +89,7 @@ def trained():
     return root / "run"
 
 
-def search_job(run, folder, *, macs="60%", params=None, source=None, **settings):
+def search_job(run, folder, *, macs="60%", params=None, source=None, seed=0, **settings):
     """A search of a dozen steps and half a dozen networks, or of two dozen steps."""
     budgets = [Budget(TABLES["macs"], macs)]
     if params is not None:
@@ -97,7 +97,8 @@ def search_job(run, folder, *, macs="60%", params=None, source=None, **settings)
     usual = {"epochs": 4, "batch_size": 8, "local_networks": 6}
     if settings.get("method") == "penalty":  # which takes fifteen steps for each network
         usual["local_networks"] = 1
-    return SearchJob(run, folder, tuple(budgets), SearchSettings(**usual | settings), source)
+    settings = SearchSettings(**usual | settings)
+    return SearchJob(run, folder, tuple(budgets), settings, source, seed)
 
 
 def finetune_job(run, folder, **changes):
@@ -110,6 +111,7 @@ def kept(folder):
     """What a search leaves behind, less how long it took."""
     found = json.loads((folder / "search.json").read_text())
     assert found.pop("seconds") >= 0
+    assert found.pop("digest")
     names = ("architecture.json", "architecture.timm", "point.json", "trace.jsonl", "journal.jsonl")
     files = {name: folder / name for name in names}
     return found, {name: path.read_bytes() for name, path in files.items() if path.exists()}
@@ -158,7 +160,7 @@ def be_killed(run, root):
         for moment in np.sort(rng.integers(1, answers - 2, size=3)):
             _kill(
                 # Slow enough to be caught before its end on any machine.
-                lambda job=job: search_run(job, report=lambda _moment: time.sleep(0.02)),
+                lambda job=job: search_run(job, callback=lambda _moment: time.sleep(0.02)),
                 lambda job=job, moment=moment: num_answers(job.folder) >= moment,
             )
         assert not (root / method / "search.json").exists()
@@ -247,11 +249,11 @@ def _searches(processes, run, root):
     processes.wait()
     _search(processes, search_job(run, resumed, **long))
     late = search_job(run, root / "late")
-    real = NetworkFolder.save_search
+    real = SearchFile.save
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(NetworkFolder, "save_search", lambda *a: (time.sleep(0.5), real(*a))[1])
+        patch.setattr(SearchFile, "save", lambda *a: (time.sleep(0.5), real(*a))[1])
         _search(processes, late)
-    return processes.sum(found_before(late) is not None)[0]
+    return processes.sum(search_step(late).done() is not None)[0]
 
 
 def _finetunings(processes, run, root):

@@ -44,7 +44,7 @@ from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.local import search_locally
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
+from synthetic import AdditiveUtility
 from hardcorenas.space import Architecture, SearchSpace, Stage
 
 GRAY = SearchSpace.preset("gray28")

@@ -14,7 +14,7 @@ from hardcorenas.resources import Budget
 from hardcorenas.search import discrete
 from hardcorenas.search.baselines import search_evolution, search_penalty, search_random
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
+from synthetic import AdditiveUtility
 
 SPACE = hc.SearchSpace.preset("rgb32")
 MACS, PARAMS = hc.count(SPACE, "macs"), hc.count(SPACE, "params")
@@ -114,11 +114,12 @@ def test_seeds():
         assert first.trace != other.trace
 
 
-def test_neighbours_differ_in_one_thing():
+def test_changes_are_of_one_thing():
     network = SPACE.sample(np.random.default_rng(0))
-    near = list(discrete.neighbours(network))
-    assert len(near) == len(set(near)) == 11 * sum(network.depths) + 2 * 3
-    assert network not in near
+    stages = [list(indices) for indices in network.indices]
+    changed = {(s, tuple(blocks)) for s, blocks in discrete.changed_stages(SPACE, stages)}
+    assert len(changed) == 11 * sum(network.depths) + 2 * 3
+    assert not changed & set(enumerate(map(tuple, stages)))
 
 
 def test_changes_always_fit():

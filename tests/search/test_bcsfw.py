@@ -10,13 +10,12 @@ import stress
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.resources import Budget
 from hardcorenas.search.bcsfw import search_bcsfw
-from hardcorenas.search.frank_wolfe import Status, constant
+from hardcorenas.search.frank_wolfe import Status, in_turn
 from hardcorenas.search.initial import balanced_point
-from hardcorenas.search.point import RelaxedPoint
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.result import Evaluation
-from hardcorenas.search.synthetic import AdditiveUtility
 from stress import nested
+from synthetic import AdditiveUtility
 
 SPACE = hc.SearchSpace.preset("rgb32")
 MACS, PARAMS, MEMORY = (hc.count(SPACE, resource) for resource in ("macs", "params", "memory"))
@@ -118,11 +117,28 @@ def test_alternating_blocks_begin_with_depths():
         Problem(SPACE, BUDGETS[0]),
         AdditiveUtility(SPACE, seed=0),
         num_evaluations=6,
-        block_rule="alternating",
-        step_rule=constant(0.5),
+        order=in_turn("beta", "alpha"),
+        step_rule=lambda *_: 0.5,
         momentum=0.5,
     )
     assert [step.block for step in result.trace] == ["beta", "alpha", "beta", "alpha"]
+
+
+def test_the_recent_gradient_is_the_mean_of_the_later_half_without_that_of_the_network():
+    problem, utility = Problem(SPACE, BUDGETS[0]), AdditiveUtility(SPACE, seed=0, noise=0.3)
+    for number in (2, 3, 8, 17):
+        gradients = []
+
+        def objective(point, gradients=gradients):
+            answer = utility(point)
+            gradients.append(problem.pad_gradient(answer.alpha, answer.beta))
+            return answer
+
+        result = search_bcsfw(problem, objective, num_evaluations=number)
+        before_the_network = gradients[:-1]
+        count = max(1, (number - 1) // 2)
+        expected = np.mean(before_the_network[-count:], axis=0)
+        assert result.recent_gradient.tobytes() == expected.tobytes()
 
 
 def test_the_gap_closes_without_budgets():
@@ -162,14 +178,8 @@ def test_a_start_outside_the_budgets_is_refused():
         )
     free = Problem(SPACE, [])
     for arguments, message in (
-        ({"start": "best"}, "start: expected 'balanced'"),
         ({"num_evaluations": 1}, "num_evaluations: expected at least 2"),
-        ({"block_rule": "both"}, "block_rule: expected 'random' or 'alternating', got 'both'"),
         ({"momentum": 1.0}, "momentum: expected from 0 to below 1"),
-        ({"start": RelaxedPoint(0 * start.alpha, start.beta)}, "alpha: expected rows that add up"),
-        ({"start": RelaxedPoint(start.alpha[:-1], start.beta)}, "alpha: expected whole numbers of"),
-        ({"start": RelaxedPoint(start.alpha, -start.beta)}, "beta: expected rows that add up"),
-        ({"start": RelaxedPoint(start.alpha / 2, start.beta)}, "alpha: expected whole numbers"),
     ):
         with pytest.raises(InvalidArgumentError, match=message):
             search_bcsfw(free, objective, **{"num_evaluations": 5} | arguments)

@@ -54,14 +54,14 @@ def test_each_program_is_solved_to_its_optimum(share):
     """At the fixed point, neither block can be smoother given the other; scipy agrees."""
     problem = Problem(SPACE, [Budget(MACS, f"{share}%")])
     point = balanced_point(problem, num_rounds=1)
-    block = problem.alpha_block(point)
-    costs = block.costs[0].astype(float) / ONE
+    polytope = problem.alpha_polytope(point)
+    costs = polytope.costs[0].astype(float) / ONE
     order = np.argsort(costs, axis=1, kind="stable")
     found = np.take_along_axis(point.alpha_shares, order, 1)
     costs = np.take_along_axis(costs, order, 1)
     shape = found.shape
     sums = np.kron(np.eye(shape[0]), np.ones(shape[1]))
-    limit = block.limits[0] / ONE
+    limit = polytope.limits[0] / ONE
     solved = minimize(
         lambda x: roughness(x.reshape(shape)),
         np.full(found.size, 1 / shape[1]),
@@ -81,7 +81,7 @@ def test_dear_choices_are_never_likelier_than_cheap_ones():
     """Neighbours are by the block's own cost, not by index: the chain falls along the cost."""
     problem = Problem(SPACE, [Budget(MACS, "35%")])
     point = balanced_point(problem)
-    for row, costs in zip(point.alpha_shares, problem.alpha_block(point).costs[0], strict=True):
+    for row, costs in zip(point.alpha_shares, problem.alpha_polytope(point).costs[0], strict=True):
         falling = row[np.argsort(costs, kind="stable")]
         assert np.all(np.diff(falling) <= 1e-6)
 

@@ -15,7 +15,7 @@ from hardcorenas.search import discrete
 from hardcorenas.search.local import promising_neighbours, search_locally
 from hardcorenas.search.point import point_of
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
+from synthetic import AdditiveUtility
 
 SPACE = hc.SearchSpace(
     "small",

@@ -8,6 +8,7 @@ from hardcorenas.artifacts.base import Artifact, Record, StepArtifact, read_line
 from hardcorenas.artifacts.certificate import Certificate, Entry, Timing, Verdict, worst
 from hardcorenas.artifacts.export import ExportedFile, ExportFile
 from hardcorenas.artifacts.search import (
+    AnswerRecord,
     BudgetRecord,
     LocalSearchRecord,
     PointFile,
@@ -27,6 +28,7 @@ from hardcorenas.artifacts.training import (
 )
 
 __all__ = [
+    "AnswerRecord",
     "Artifact",
     "BudgetRecord",
     "Certificate",

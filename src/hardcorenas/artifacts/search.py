@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from hardcorenas.artifacts.base import AboveZero, Artifact, NotNegative, Record, StepArtifact
+from hardcorenas.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -99,6 +103,14 @@ class SearchFile(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only=
         """What the network costs, by budget, in the smallest unit."""
         return {budget.label: budget.cost for budget in self.budgets}
 
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read the file; one that cannot be read is in the way of another search."""
+        try:
+            return super().load(path)
+        except ArtifactError as error:
+            raise ArtifactError(f"{error}; remove it to search anew") from None
+
 
 class PointRecord(Record, frozen=True, forbid_unknown_fields=True):
     """Probabilities of choices (a row a block) and of depths (a row a stage)."""
@@ -139,3 +151,21 @@ class TraceStep(Record, frozen=True, forbid_unknown_fields=True):
     step_size: float | None = None
     block: str = ""
     point: PointRecord | None = None
+
+
+class AnswerRecord(Record, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A line of ``journal.jsonl``: an answer that a search was given.
+
+    Attributes:
+        value: The loss at a point on one batch, or the score of a network.
+        point: Digest of the point.
+        alpha: Gradient by the choices there, a row a block.
+        beta: Gradient by the depths there, a row a stage.
+        network: The network, in its compact form.
+    """
+
+    value: float
+    point: str = ""
+    alpha: Rows = ()
+    beta: Rows = ()
+    network: str = ""

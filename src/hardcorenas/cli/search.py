@@ -19,7 +19,7 @@ from hardcorenas.search.problem import Problem
 from hardcorenas.search.tightness import tightness
 
 if TYPE_CHECKING:
-    from hardcorenas.search.on_supernet.job import Found
+    from hardcorenas.search.on_supernet.job import FoundNetwork
 
 MISSED = 1  # exit code: the method does not promise to fit, and its network does not
 
@@ -57,18 +57,19 @@ def search(
     from hardcorenas.jobs.processes import is_first_process, suitable_count
     from hardcorenas.search.on_supernet.job import SearchJob, search_run
     from hardcorenas.search.on_supernet.naming import network_name
+    from hardcorenas.search.on_supernet.network_folder import NetworkFolder
     from hardcorenas.train.trained import TrainedSupernet
 
     space = TrainedSupernet.open(run).space
     budgets = read_budgets(budget, space, None if table is None else ResourceTable.load(table))
-    folder = output or run / "networks" / network_name(budgets, settings)
+    folder = output or run / "networks" / network_name(budgets, settings, seed)
     job = SearchJob(run, folder, tuple(budgets), settings, data, seed=seed)
     problem = Problem(space, budgets)
     if is_first_process():
         print_tightness(problem)
     count = processes or suitable_count(settings.batch_size or 128)
     with ProgressBar() as bar:
-        found = search_run(job, processes=count, report=partial(show_search, bar, problem))
+        found = search_run(job, processes=count, callback=partial(show_search, bar, problem))
     if not is_first_process():
         return 0
     print_found(problem, found)
@@ -76,7 +77,7 @@ def search(
         how = f"{settings.method} with projection {settings.projection}"
         print(f"the budgets are broken, as {how} may: no network is handed on")
         return MISSED
-    print(f"written: {folder / 'architecture.json'}")
+    print(f"written: {NetworkFolder(folder).architecture}")
     inside = folder.resolve().parent.parent == run.resolve()
     print(f"next: hardcorenas finetune {folder}" + ("" if inside else f" --supernet {run}"))
     return 0
@@ -94,18 +95,17 @@ def print_tightness(problem: Problem) -> None:
     print(f"{judged.word}\n")
 
 
-def print_found(problem: Problem, found: Found) -> None:
+def print_found(problem: Problem, found: FoundNetwork) -> None:
     """Print the network and what it costs of each budget."""
     print_sentence(f"found: {found.architecture}")
     for label, budget in zip(problem.labels, problem.budgets, strict=True):
         show = budget.table.display_unit.format
         cost = found.costs[label]
         print(f"  {label}: {show(cost)} of {show(budget.limit)} ({cost / budget.limit:.1%})")
-    details = found.details
-    local = details["local_search"]
+    local = found.file.local_search
     if local is not None:
         print(
-            f"  held-out loss: {local['projected_loss']:.3f} after projection, "
-            f"{local['loss']:.3f} after {local['networks']} networks next to it"
+            f"  held-out loss: {local.projected_loss:.3f} after projection, "
+            f"{local.loss:.3f} after {local.networks} networks next to it"
         )
-    print(f"  {details['effort']['images']:,} images in {clock(details['seconds'])}")
+    print(f"  {found.file.effort['images']:,} images in {clock(found.file.seconds)}")

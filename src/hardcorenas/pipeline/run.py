@@ -1,54 +1,56 @@
-"""The whole job: images and budgets in, a trained, exported, certified network out.
+"""The whole job as a list of steps: images and budgets in, a certified network out.
 
-Every step leaves an artifact in the run's folder and is skipped when the artifact is there and
-still fits, so a run that was interrupted goes on by being started again. The table comes before the
-training: a budget that nothing fits is told before hours are spent.
+Every step leaves an artifact in the run folder and is skipped when the artifact is there and of the
+same inputs, so a run that was interrupted goes on by being started again. The table comes before
+the training: a budget that nothing fits is told before hours are spent.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from hardcorenas.errors import ArtifactError, HardcorenasError, InfeasibleBudgetError
+from hardcorenas.artifacts import StepArtifact
+from hardcorenas.deploy.export import export_step
+from hardcorenas.errors import HardcorenasError, InfeasibleBudgetError
 from hardcorenas.jobs.lock import only_one
 from hardcorenas.jobs.processes import count_of_torchrun, suitable_count
-from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.timm_bridge import require_counterpart
-from hardcorenas.pipeline.certificate_step import certify_exported, tightened
-from hardcorenas.pipeline.exporting import export_finetuned, exported_before
-from hardcorenas.pipeline.outcome import Compared, Outcome, save_summary
+from hardcorenas.pipeline.certificates import certify_exported, shipped_formats, tightened
+from hardcorenas.pipeline.outcome import Compared, Outcome
 from hardcorenas.pipeline.table_step import is_of_this_device, latency_table
 from hardcorenas.pipeline.watcher import Watcher
-from hardcorenas.resources.budget_texts import (
-    check_texts,
-    is_counted,
-    needs_table,
-    read_budgets,
-)
+from hardcorenas.resources.budget_texts import check_texts, is_counted, needs_table, read_budgets
 from hardcorenas.resources.targets import make_target
 from hardcorenas.search.discrete import sample_fitting
-from hardcorenas.search.on_supernet.job import SearchJob, found_before, search_run
+from hardcorenas.search.on_supernet.job import SearchJob, search_run, search_step
 from hardcorenas.search.on_supernet.naming import network_name
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from hardcorenas.search.problem import Problem
 from hardcorenas.space import SearchSpace
 from hardcorenas.train.data.named import SETS
-from hardcorenas.train.finetune import FinetuneJob, finetune, finished, identity
-from hardcorenas.train.job import Job, claimed_data, job_data, require_own_folder
-from hardcorenas.train.supernet_training import train_supernet
+from hardcorenas.train.finetune import FinetuneJob, finetune, finetune_step
+from hardcorenas.train.supernet_training import (
+    TrainingJob,
+    job_data,
+    prepared_data,
+    require_own_folder,
+    supernet_step,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hardcorenas.deploy.export import Exported
+    from hardcorenas.artifacts import ExportFile, FinetunedFile
+    from hardcorenas.jobs.step import Step
     from hardcorenas.pipeline.config import Config
     from hardcorenas.space import Architecture
-    from hardcorenas.train.finetune import Finetuned
+    from hardcorenas.train.data import ImageData
+
+A = TypeVar("A", bound=StepArtifact)
 
 
 def run(config: Config, watcher: Watcher | None = None) -> Outcome:
@@ -86,11 +88,28 @@ def require_feasible(configs: Sequence[Config], watcher: Watcher) -> None:
     first, *others = sorted(configs, key=lambda one: not any(map(needs_table, one.budgets)))
     jobs = [_WholeJob(first, watcher), *(_WholeJob(other, Watcher()) for other in others)]
     with only_one(first.run_folder):
-        space = jobs[0].data()
+        space = jobs[0].with_classes(jobs[0].data())
         for config in configs:
             _require_feasible_counts(config, space)  # of all, before anything is timed
         for job in jobs:
             job.problem(space)
+
+
+def training_job(config: Config) -> TrainingJob:
+    """Return the training of the supernet that a configuration means."""
+    space = SearchSpace.load(config.space)
+    if config.resolution is not None:
+        space = space.replace(resolution=config.resolution)
+    return TrainingJob(
+        space=space,
+        data=config.data,
+        recipe=config.training.recipe_for(space),
+        folder=config.run_folder,
+        seed=config.seed,
+        heldout_share=config.heldout_share,
+        resume=True,
+        save_seconds=config.save_seconds,
+    )
 
 
 def _require_feasible_counts(config: Config, space: SearchSpace) -> None:
@@ -99,68 +118,46 @@ def _require_feasible_counts(config: Config, space: SearchSpace) -> None:
 
 
 class _WholeJob:
-    """One run; each method is one step."""
+    """One run; each method is one step, or several of a kind."""
 
     def __init__(self, config: Config, watcher: Watcher) -> None:
         self.config, self.watcher = config, watcher
         self.folder = config.run_folder
         self.training = training_job(config)
-        self.settings = config.search
         self.processes = config.processes or suitable_count(self.training.recipe.batch_size)
         self.training.check(self.processes)
         self._check()
 
     def _check(self) -> None:
         """Say at once what would only be found out after hours."""
-        config, device = self.config, self.config.device
-        job = self.training
+        config, device, job = self.config, self.config.device, self.training
         check_texts(config.budgets, job.space)
         if device.table is None:
             make_target(device.target, threads=device.threads, precision=device.precision)
         if "timm" in config.export.formats:
             require_counterpart(job.space)
-        self.finetune_job(job.space.lightest, self.folder)  # checks its numbers
         require_own_folder(job)
         if job.data not in SETS and not Path(job.data).is_dir():
-            job_data(job, None)  # which says what is wrong with it
-        if config.finetune.distillation and not self.training.recipe.heaviest_epochs:
+            job_data(job)  # which says what is wrong with it
+        if config.finetune.distillation and not job.recipe.heaviest_epochs:
             raise HardcorenasError(
                 "finetune.distillation: expected 0 where training.heaviest_epochs is 0: there is "
                 "no trained heaviest network to follow"
             )
 
     def do(self) -> Outcome:
-        """Do all steps."""
-        problem = self.problem(self.data())
+        data = self.data()
+        problem = self.problem(self.with_classes(data))
         self.watcher.budgets(problem)
-        self.supernet()
+        self.supernet(data)
         outcome = self.network(problem)
         if self.config.compare.random:
             outcome = dataclasses.replace(outcome, compared=self.compare(outcome))
-        save_summary(self.config, outcome)
+        outcome.summary(self.config).save(NetworkFolder(outcome.folder).summary)
         return outcome
 
-    def problem(self, space: SearchSpace) -> Problem:
-        """Read the table, or measure it; return budgets that some network keeps."""
-        _require_feasible_counts(self.config, space)
-        table = latency_table(self.config, space, self.folder, self.watcher)
-        problem = Problem(space, read_budgets(self.config.budgets, space, table))
-        for budget in problem.budgets:
-            if budget.table.unit == "ns" and budget.table.calibration is None:
-                raise HardcorenasError(
-                    f"{budget}: its table does not say how it was measured, so nothing could be "
-                    f"certified; use one written by: hardcorenas measure"
-                )
-        return problem
-
-    def data(self) -> SearchSpace:
-        """Read and check the images; return the space with their number of classes."""
-        folder = RunFolder(self.folder)
-        try:
-            data = claimed_data(folder, self.training, self.watcher.progress)
-        finally:
-            folder.release()
-        space = self.training.space
+    def data(self) -> ImageData:
+        data, space = prepared_data(self.training, self.watcher.progress), self.training.space
         test = "no test images" if data.test is None else f"{len(data.test):,} for the test"
         self.watcher.begin(
             "data",
@@ -168,40 +165,45 @@ class _WholeJob:
             f"{space.input_channels} images: {len(data.train):,} to train on, "
             f"{len(data.heldout):,} held out, {test}",
         )
-        return space.replace(num_classes=len(data.classes))
+        return data
 
-    def supernet(self) -> None:
-        """Train the supernet."""
-        if RunFolder(self.folder).weights("supernet").exists():
-            self.watcher.skip("supernet", f"{self.folder} is trained")
-            return
+    def with_classes(self, data: ImageData) -> SearchSpace:
+        """Return the space with the number of classes of the images."""
+        return self.training.space.replace(num_classes=len(data.classes))
+
+    def problem(self, space: SearchSpace) -> Problem:
+        """Read the table, or measure it; return budgets that some network keeps."""
+        _require_feasible_counts(self.config, space)
+        table = latency_table(self.config, space, self.folder, self.watcher)
+        problem = Problem(space, read_budgets(self.config.budgets, space, table))
+        for budget in problem.budgets:
+            if budget.table.is_measured and budget.table.calibration is None:
+                raise HardcorenasError(
+                    f"{budget}: its table does not say how it was measured, so nothing could be "
+                    f"certified; use one written by: hardcorenas measure"
+                )
+        return problem
+
+    def supernet(self, data: ImageData) -> None:
         recipe = self.training.recipe
         epochs = f"{recipe.heaviest_epochs} + {recipe.paths_epochs} epochs"
-        self.watcher.begin("supernet", f"{epochs}, processes: {self.processes}")
-        train_supernet(
-            self.training,
-            processes=self.processes,
-            report=self.watcher.training,
-            progress=self.watcher.progress,
+        step = supernet_step(
+            self.training, data, processes=self.processes, report=self.watcher.training
         )
+        self._do("supernet", step, f"{epochs}, processes: {self.processes}")
 
     def network(self, problem: Problem) -> Outcome:
         """Search, train, export, certify; tighter and again while the certificate fails."""
         inner = problem
-        name = network_name(problem.budgets, self.settings)
+        name = network_name(problem.budgets, self.config.search, self.config.seed)
         for attempt in range(1, self.config.certify.attempts + 1):
             suffix = "" if attempt == 1 else f"-tightened-{attempt - 1}"
             place = NetworkFolder(self.folder / "networks" / f"{name}{suffix}")
-            network = self.search(place, inner)
+            network = self.search(place, inner, problem, attempt)
             finetuned = self.finetune(place, network)
             exported = self.export(place, network, problem)
             certified = certify_exported(
-                place.path / "network.onnx",
-                network,
-                problem.budgets,
-                certificate=place.certificate,
-                config=self.config.certify,
-                watcher=self.watcher,
+                place, network, problem.budgets, self.config.certify, self.watcher
             )
             outcome = Outcome(
                 problem=problem,
@@ -210,7 +212,7 @@ class _WholeJob:
                 costs=problem.costs(network),
                 finetuned=finetuned,
                 exported=exported,
-                certificates=tuple(group.certificate for group in certified),
+                certificates=tuple(each.certificate for each in certified),
                 attempts=attempt,
             )
             if outcome.verdict != "FAIL" or attempt == self.config.certify.attempts:
@@ -224,123 +226,88 @@ class _WholeJob:
             self.watcher.budgets(inner)
         return outcome
 
-    def search(self, place: NetworkFolder, problem: Problem) -> Architecture:
-        """Find a network that keeps the budgets of a problem."""
-        budgets = problem.budgets
-        config = self.config
+    def search(
+        self, place: NetworkFolder, problem: Problem, asked: Problem, attempt: int
+    ) -> Architecture:
         job = SearchJob(
-            self.folder, place.path, budgets, self.settings, config.data, seed=config.seed
+            run=self.folder,
+            folder=place.path,
+            budgets=tuple(problem.budgets),
+            settings=self.config.search,
+            source=self.config.data,
+            seed=self.config.seed,
+            attempt=attempt,
+            asked=tuple(budget.limit for budget in asked.budgets),
         )
-        found = found_before(job)
-        if found is not None:
-            self.watcher.skip("search", f"{place.search} is of these budgets")
-        else:
-            self.watcher.begin("search", " and ".join(map(str, budgets)))
-            found = search_run(job, processes=self.processes, report=self.watcher.searching)
-        if not found.fits:
+        step = search_step(job, self.processes, self.watcher.searching)
+        self._do("search", step, " and ".join(map(str, problem.budgets)))
+        network = search_run(job)
+        if not network.fits:
             raise HardcorenasError(
-                f"{self.settings.method} with projection {self.settings.projection} found a "
-                f"network that breaks the budgets; bcsfw with projection exact never does"
+                f"{self.config.search.method} with projection {self.config.search.projection} "
+                f"led to a network that breaks the budgets; bcsfw with projection exact never does"
             )
-        self.watcher.say(str(found.architecture))
-        return found.architecture
-
-    def finetune(self, place: NetworkFolder, network: Architecture) -> Finetuned:
-        """Train the network by itself."""
-        job = self.finetune_job(network, place.finetune)
-        return self._finetuned([job], "fine-tuning", f"{job.start} weights")[0]
+        self.watcher.say(str(network.architecture))
+        return network.architecture
 
     def finetune_job(self, network: Architecture, folder: Path) -> FinetuneJob:
-        """Return the fine-tuning of a network that the configuration means."""
-        wanted = self.config.finetune
         return FinetuneJob(
             run=self.folder,
             architecture=network,
             folder=folder,
-            epochs=wanted.epochs,
-            learning_rate=wanted.learning_rate,
-            distillation=wanted.distillation,
-            start=wanted.start,
+            settings=self.config.finetune,
             seed=self.config.seed,
             source=self.config.data,
-            seconds_between_saves=self.config.save_seconds,
+            save_seconds=self.config.save_seconds,
         )
 
-    def _finetuned(self, jobs: list[FinetuneJob], step: str, note: str) -> list[Finetuned]:
-        if all(finished(job) is not None for job in jobs):
-            self.watcher.skip(step, f"{jobs[0].folder.parent} has been trained so")
-        else:
-            self.watcher.begin(step, note)
-        for job in jobs:
-            _discard_unless_same(job)
-        return finetune(jobs, processes=self.processes, report=self.watcher.finetuning)
-
-    def export(
-        self, place: NetworkFolder, network: Architecture, problem: Problem
-    ) -> tuple[Exported, ...]:
-        """Write the files; ONNX is always one of them, for it is what gets certified."""
-        formats = tuple(dict.fromkeys(("onnx", *self.config.export.formats)))
-        tables = [b.table for b in problem.budgets if b.table.calibration is not None]
-        batch_sizes = [t.provenance.batch_size for t in tables if is_of_this_device(t)]
-        batch_size = batch_sizes[0] if batch_sizes else self.config.device.batch_size
-        before = exported_before(place.finetune, place.path, formats, batch_size)
-        if before is not None:
-            self.watcher.skip("export", f"{place.path} holds these weights")
-            return before
-        self.watcher.begin("export", ", ".join(formats))
-        return export_finetuned(
-            self.folder,
-            network,
-            place.finetune,
-            place.path,
-            formats=cast("Any", formats),
-            batch_size=batch_size,
+    def finetune(self, place: NetworkFolder, network: Architecture) -> FinetunedFile:
+        step = finetune_step(
+            self.finetune_job(network, place.finetune),
+            processes=self.processes,
+            report=self.watcher.finetuning,
         )
+        return self._do("fine-tuning", step, f"{self.config.finetune.start} weights")
+
+    def export(self, place: NetworkFolder, network: Architecture, problem: Problem) -> ExportFile:
+        """Write the files, those that get certified among them."""
+        tables = [b.table for b in problem.budgets if b.table.is_measured]
+        here = [table for table in tables if is_of_this_device(table)]
+        formats = dict.fromkeys((*shipped_formats(here), *self.config.export.formats))
+        batch_size = (
+            here[0].provenance.batch_size if here else self.config.device.batch_size
+        )
+        step = export_step(
+            self.folder, network, place.finetune, place.path, tuple(formats), batch_size=batch_size
+        )
+        return self._do("export", step, ", ".join(formats))
 
     def compare(self, outcome: Outcome) -> tuple[Compared, ...]:
         """Treat the lightest, the heaviest and some random networks that fit like the found one."""
         rng = np.random.default_rng(self.config.seed)
-        space = outcome.problem.space
+        space, folder = outcome.problem.space, NetworkFolder(outcome.folder).compare
         networks = {"lightest": space.lightest, "heaviest": space.heaviest}
         for number in range(1, self.config.compare.random + 1):
             networks[f"random {number}"] = sample_fitting(outcome.problem, rng)
         jobs = [
-            self.finetune_job(network, outcome.folder / "compare" / name.replace(" ", "-"))
+            self.finetune_job(network, folder / name.replace(" ", "-"))
             for name, network in networks.items()
         ]
-        done = self._finetuned(jobs, "comparison", f"{len(jobs)} other networks, trained alike")
+        if all(finetune_step(job).done() for job in jobs):
+            self.watcher.skip("comparison", f"{folder} holds them")
+        else:
+            self.watcher.begin("comparison", f"{len(jobs)} other networks, trained alike")
+        trained = finetune(jobs, processes=self.processes, report=self.watcher.finetuning)
         return tuple(
             Compared(name, outcome.problem.costs(network), finetuned)
-            for (name, network), finetuned in zip(networks.items(), done, strict=True)
+            for (name, network), finetuned in zip(networks.items(), trained, strict=True)
         )
 
-
-def training_job(config: Config) -> Job:
-    """Return the training of the supernet that a configuration means."""
-    space = SearchSpace.load(config.space)
-    if config.resolution is not None:
-        space = space.replace(resolution=config.resolution)
-    return Job(
-        space=space,
-        data=config.data,
-        recipe=config.training.recipe_for(space),
-        folder=config.run_folder,
-        seed=config.seed,
-        heldout_share=config.heldout_share,
-        resume=True,
-        seconds_between_saves=config.save_seconds,
-    )
-
-
-def _discard_unless_same(job: FinetuneJob) -> None:
-    """Remove the fine-tuning of something else from a folder that is the run's own."""
-    folder = RunFolder(job.folder)
-    discarded = job.folder.with_name(f".discarded-{job.folder.name}")
-    try:
-        if job.folder.exists() and not folder.is_of(identity(job)):
-            shutil.rmtree(discarded, ignore_errors=True)
-            job.folder.rename(discarded)  # whole or not at all: half of one could look finished
-        if discarded.exists():
-            shutil.rmtree(discarded)
-    except OSError as error:
-        raise ArtifactError(f"{job.folder}: cannot be removed ({error.strerror})") from error
+    def _do(self, name: str, step: Step[A], note: str) -> A:
+        """Return the artifact of a step, made now if it is not done."""
+        made = step.done()
+        if made is not None:
+            self.watcher.skip(name, f"{step.path} is of these inputs")
+            return made
+        self.watcher.begin(name, note)
+        return step.do()

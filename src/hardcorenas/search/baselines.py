@@ -13,25 +13,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hardcorenas.artifacts import TraceStep
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.search import discrete
 from hardcorenas.search.frank_wolfe import Status
 from hardcorenas.search.point import ONE, RelaxedPoint, point_of, to_units
 from hardcorenas.search.projection import project
-from hardcorenas.search.result import (
-    Objective,
-    Score,
-    SearchResult,
-    TraceStep,
-    checked,
-    checked_score,
-)
+from hardcorenas.search.result import SearchResult, checked, checked_score
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hardcorenas.search.point import Floats
     from hardcorenas.search.problem import Problem
+    from hardcorenas.search.result import Objective, Score, StepCallback
     from hardcorenas.space import Architecture
 
 POPULATION = 50
@@ -102,7 +97,7 @@ def search_penalty(
     num_evaluations: int,
     weight: float = 1.0,
     learning_rate: float = 0.1,
-    callback: Callable[[TraceStep, RelaxedPoint], bool | None] | None = None,
+    callback: StepCallback | None = None,
 ) -> SearchResult:
     """Minimise objective + weight · Σ |cost / budget − 1| over softmax logits; end with an argmax.
 
@@ -142,21 +137,22 @@ def search_penalty(
             spread = np.sqrt(second[k] / (1 - 0.999 ** (index + 1))) + 1e-8
             logits[k] = logits[k] - learning_rate * mean / spread
         point = _softmax_point(problem, logits)
-        trace.append(_penalty_step(problem, index, answer.value, before))
+        costs = tuple(problem.expected_costs(before))
+        trace.append(TraceStep(index, answer.value, costs, problem.slack(costs)))
         if callback is not None and callback(trace[-1], before):
             status = Status.STOPPED
             break
-    found = project(problem, point, "argmax")
-    answer = checked(objective(point_of(problem.space, found.architecture)), len(trace))
+    projected = project(problem, point, "argmax")
+    answer = checked(objective(point_of(problem.space, projected.architecture)), len(trace))
     return SearchResult(
-        architecture=found.architecture,
-        costs=found.costs,
-        fits=found.fits,
+        architecture=projected.architecture,
+        costs=projected.costs,
+        fits=projected.fits,
         value=float(answer.value),
         status=status,
         num_evaluations=len(trace) + 1,
         point=point,
-        projection=found,
+        projection=projected,
         trace=trace,
     )
 
@@ -229,16 +225,11 @@ def _softmax_point(problem: Problem, logits: list[Floats]) -> RelaxedPoint:
 def _penalty_gradient(problem: Problem, point: RelaxedPoint) -> Floats:
     """Return the gradient of Σ |cost / budget − 1| by α and β."""
     total = np.zeros(problem.shape[0] * problem.shape[1] + np.prod(problem.depth_shape))
-    by_alpha, by_beta = problem.alpha_block(point), problem.beta_block(point)
+    alpha, beta = problem.alpha_polytope(point), problem.beta_polytope(point)
     for k, (budget, cost) in enumerate(
         zip(problem.additive, problem.expected_costs(point), strict=True)
     ):
         sign = np.sign(cost / budget.limit - 1)
-        flat = np.concatenate((by_alpha.costs[k].ravel(), by_beta.costs[k].ravel())).astype(float)
+        flat = np.concatenate((alpha.costs[k].ravel(), beta.costs[k].ravel())).astype(float)
         total += sign * flat / ONE / budget.limit
     return total
-
-
-def _penalty_step(problem: Problem, index: int, value: float, point: RelaxedPoint) -> TraceStep:
-    costs = tuple(problem.expected_costs(point))
-    return TraceStep(index, value, costs, problem.slack(costs))

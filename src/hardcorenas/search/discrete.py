@@ -48,7 +48,7 @@ def make_fit(problem: Problem, network: Architecture, rng: np.random.Generator) 
     excess = _excess(problem, stages)
     while excess > 0:
         cheaper = []
-        for s, changed in _changed_stages(problem.space, stages):
+        for s, changed in changed_stages(problem.space, stages):
             left = _excess(problem, [*stages[:s], changed, *stages[s + 1 :]])
             if left < excess:
                 cheaper.append((s, changed, left))
@@ -87,17 +87,7 @@ def cross(
     return make_fit(problem, Architecture(problem.space, stages), rng)
 
 
-def neighbours(network: Architecture) -> Iterator[Architecture]:
-    """Yield every network that differs in one block's choice or one stage's depth.
-
-    A stage made deeper repeats its last block's choice.
-    """
-    stages = [list(indices) for indices in network.indices]
-    for s, changed in _changed_stages(network.space, stages):
-        yield Architecture.from_indices(network.space, [*stages[:s], changed, *stages[s + 1 :]])
-
-
-def _changed_stages(space: SearchSpace, stages: list[list[int]]) -> Iterator[tuple[int, list[int]]]:
+def changed_stages(space: SearchSpace, stages: list[list[int]]) -> Iterator[tuple[int, list[int]]]:
     """Yield each stage with one thing changed, choices as indices."""
     for s, (stage, blocks) in enumerate(zip(space.stages, stages, strict=True)):
         for b, chosen in enumerate(blocks):

@@ -73,7 +73,7 @@ def _short(device: str) -> str:
 def _light_network(space: SearchSpace, budgets: Sequence[Budget]) -> Architecture | None:
     additive = [budget for budget in budgets if isinstance(budget.table, AdditiveTable)]
 
-    def burden(s: int, b: int, c: int) -> float:
+    def relative_cost(s: int, b: int, c: int) -> float:
         return sum(budget.table.costs[s][b][c] / budget.limit for budget in additive)
 
     allowed = allowed_choices(space, budgets)
@@ -82,11 +82,11 @@ def _light_network(space: SearchSpace, budgets: Sequence[Budget]) -> Architectur
         rows = allowed[s][: stage.depths[0]]
         if not all(rows):
             return None  # not even the shallowest depth has a choice that keeps the peaks
-        stages.append([min(row, key=partial(burden, s, b)) for b, row in enumerate(rows)])
+        stages.append([min(row, key=partial(relative_cost, s, b)) for b, row in enumerate(rows)])
     network = Architecture.from_indices(space, stages)
     if all(budget.fits(network) for budget in budgets):
         return network
-    return best_network(space, budgets, lambda s, b, c: -burden(s, b, c), lambda _s, _d: 0.0)
+    return best_network(space, budgets, lambda s, b, c: -relative_cost(s, b, c), lambda _s, _d: 0.0)
 
 
 def _alone(label: str, budget: Budget) -> InfeasibleBudgetError:

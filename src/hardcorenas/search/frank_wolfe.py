@@ -2,62 +2,62 @@
 
     x_{t+1} = (1 − γ_t) x_t + γ_t s_t,   s_t = argmin_{s ∈ D} ⟨s, ∇f(x_t)⟩
 
-Every iterate is a mixture of points of D, so it is in D. The loop knows nothing of budgets or
-networks: a `FeasibleSet` gives s_t and mixes points.
+Every iterate is a mixture of points of D, so it is in D. Where only a block of coordinates at a
+time makes D a polytope, there is an oracle for each block, and an order of blocks. The loop knows
+nothing of budgets or networks: points are vectors of shares, and a rule mixes two of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+import numpy as np
 
-    import numpy as np
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    # γ from step number, promised drop and squared distance to the target.
-    StepRule = Callable[[int, float, float], float]
 
-P = TypeVar("P")
+
+class Shares(Protocol):
+    """A point of D."""
+
+    @property
+    def shares(self) -> Floats:
+        """Its coordinates, all blocks, as one flat vector."""
+
+
+P = TypeVar("P", bound=Shares)
+
+# The point with one block at its vertex s of least ⟨s, gradient⟩, the other blocks as they are.
+Oracle = Callable[[P, "Floats"], P]
+# The point of D that lies a share of the way from the first to the second.
+Mixing = Callable[[P, P, float], P]
+# The block to move, from the step's number.
+BlockOrder = Callable[[int], str]
+# γ from step number, promised drop and squared distance to the target.
+StepRule = Callable[[int, float, float], float]
 
 
 class Status(Enum):
     """Why a run ended."""
 
-    CONVERGED = "the Frank-Wolfe gap fell below the tolerance"
     STEP_LIMIT = "all steps were made"
     STOPPED = "the callback asked to stop"
 
 
-class FeasibleSet(Protocol[P]):
-    """What the loop has to know of the set D."""
-
-    def target(self, point: P, gradient: Floats) -> P:
-        """Return a point s of D to move to, minimising ⟨s, gradient⟩ (over a block of D)."""
-
-    def drop(self, point: P, target: P, gradient: Floats) -> float:
-        """Return ⟨point − target, gradient⟩: what the linear model promises of the move."""
-
-    def distance_squared(self, point: P, target: P) -> float:
-        """Return the squared length of the move."""
-
-    def move(self, point: P, target: P, step: float) -> P:
-        """Return the point of D that lies a share ``step`` of the way to the target."""
-
-    def gap(self, point: P, gradient: Floats) -> float:
-        """Return max_{s ∈ D} ⟨point − s, gradient⟩ over all blocks, from scratch."""
-
-
 @dataclass(frozen=True)
-class Step(Generic[P]):
+class FrankWolfeStep(Generic[P]):
     """What one step saw and did.
 
     Attributes:
         index: Number of the step, from 0.
+        block: Which block it moved.
         point: Where it started.
         value: The objective there (on this step's sample, for a stochastic one).
         gap: What the linear model promised of the move.
@@ -66,6 +66,7 @@ class Step(Generic[P]):
     """
 
     index: int
+    block: str
     point: P
     value: float
     gap: float
@@ -74,15 +75,17 @@ class Step(Generic[P]):
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[P]):
+class FrankWolfeResult(Generic[P]):
     """Where a run ended. Value and gap are computed anew at the final point.
 
     Attributes:
         point: The last iterate.
         value: The objective there.
-        gap: The whole Frank-Wolfe gap there.
+        gap: The whole Frank-Wolfe gap there, over all blocks.
         status: Why it ended.
         num_steps: How many steps were made.
+        recent_gradient: Mean of the gradients of the later half; early ones are of points long
+            left.
     """
 
     point: P
@@ -90,16 +93,23 @@ class Outcome(Generic[P]):
     gap: float
     status: Status
     num_steps: int
+    recent_gradient: Floats
+
+
+def in_turn(*blocks: str) -> BlockOrder:
+    """Return the order of blocks one after the other, again and again."""
+    return lambda t: blocks[t % len(blocks)]
+
+
+def at_random(*blocks: str, seed: int) -> BlockOrder:
+    """Return an order that draws a block for each step."""
+    rng = np.random.default_rng(seed)
+    return lambda _t: blocks[int(rng.random() * len(blocks))]
 
 
 def harmonic(offset: float = 4.0) -> StepRule:
     """Return γ_t = offset / (t + offset): 4 for the paper's rule, 2 for the classic one."""
     return lambda t, _gap, _distance: offset / (t + offset)
-
-
-def constant(step_size: float) -> StepRule:
-    """Return the same γ for every step."""
-    return lambda _t, _gap, _distance: step_size
 
 
 def short_step(smoothness: float) -> StepRule:
@@ -115,49 +125,57 @@ def short_step(smoothness: float) -> StepRule:
 
 def frank_wolfe(
     objective: Callable[[P], tuple[float, Floats]],
-    feasible_set: FeasibleSet[P],
+    oracles: Mapping[str, Oracle[P]],
+    mixing: Mixing[P],
     start: P,
     *,
     num_steps: int,
+    order: BlockOrder | None = None,
     step_rule: StepRule | None = None,
     momentum: float = 0.0,
-    gap_tolerance: float | None = None,
-    callback: Callable[[Step[P]], bool | None] | None = None,
-) -> Outcome[P]:
+    callback: Callable[[FrankWolfeStep[P]], bool | None] | None = None,
+) -> FrankWolfeResult[P]:
     """Minimise an objective over a feasible set, from a feasible start.
 
     Args:
         objective: Gives value and gradient at a point; may be stochastic.
-        feasible_set: The oracle.
+        oracles: The best vertex of each block, by the block's name.
+        mixing: Moves a share of the way to such a vertex; may stay, by returning the same point.
         start: A point of the set.
         num_steps: How many steps at most; the objective is called once more at the end.
-        step_rule: Gives γ from step number, promised drop and squared distance; `harmonic` if
-            not given.
+        order: Which block to move; by default one after the other.
+        step_rule: Gives γ; `harmonic` if not given.
         momentum: Share of the past in the averaged gradient, from 0 (none) to below 1.
-        gap_tolerance: Stop when the promised drop is at most this. Meaningful for a set with one
-            block and an objective without noise.
         callback: Sees every step; ends the run by returning True.
     """
+    order = order or in_turn(*oracles)
     rule = step_rule or harmonic()
     point, average = start, None
+    gradients: list[Floats] = []
     status = Status.STEP_LIMIT
     made = 0
     for index in range(num_steps):
         value, gradient = objective(point)
+        gradients.append(gradient)
         average = gradient if average is None else momentum * average + (1 - momentum) * gradient
-        target = feasible_set.target(point, average)
-        gap = feasible_set.drop(point, target, average)
-        if gap_tolerance is not None and gap <= gap_tolerance:
-            status = Status.CONVERGED
-            break
-        step_size = rule(index, gap, feasible_set.distance_squared(point, target))
-        step_size = min(1.0, max(0.0, step_size))
-        moved = feasible_set.move(point, target, step_size)
+        block = order(index)
+        target = oracles[block](point, average)
+        way = point.shares - target.shares
+        gap = float(way @ average)
+        step_size = min(1.0, max(0.0, rule(index, gap, float(np.sum(way**2)))))
+        moved = mixing(point, target, step_size)
         made += 1
-        step = Step(index, point, value, gap, 0.0 if moved is point else step_size, moved)
+        size = 0.0 if moved is point else step_size
+        step = FrankWolfeStep(index, block, point, value, gap, size, moved)
         point = moved
         if callback is not None and callback(step):
             status = Status.STOPPED
             break
     value, gradient = objective(point)
-    return Outcome(point, value, feasible_set.gap(point, gradient), status, made)
+    gradients.append(gradient)
+    gap = sum(
+        float((point.shares - oracle(point, gradient).shares) @ gradient)
+        for oracle in oracles.values()
+    )
+    recent = np.mean(gradients[-max(1, len(gradients) // 2) :], axis=0)
+    return FrankWolfeResult(point, value, gap, status, made, recent)

@@ -26,8 +26,6 @@ _NO_SOLUTION = (
     highspy.HighsModelStatus.kInfeasible,
     highspy.HighsModelStatus.kUnboundedOrInfeasible,  # never unbounded: shares are within 0 … 1
 )
-
-
 _LIMITS = (highspy.HighsModelStatus.kSolutionLimit, highspy.HighsModelStatus.kIterationLimit)
 _MIP_NODES = 300
 
@@ -193,7 +191,6 @@ class Program:
 
 def _has_solution(solver: highspy.Highs) -> bool:
     """Whether an integer program that ran into its limit has found something; others start anew."""
-    found = (
-        solver.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
-    )
-    return bool(found) and bool(solver.getLp().integrality_)
+    status = solver.getInfo().primal_solution_status
+    feasible = status == highspy.SolutionStatus.kSolutionStatusFeasible
+    return bool(feasible) and bool(solver.getLp().integrality_)

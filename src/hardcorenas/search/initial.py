@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hardcorenas.search.point import Floats, Units
-    from hardcorenas.search.problem import Block, Problem
+    from hardcorenas.search.problem import Polytope, Problem
 
 NUM_ROUNDS = 3
 
@@ -48,22 +48,22 @@ def balanced_point(problem: Problem, num_rounds: int = NUM_ROUNDS) -> RelaxedPoi
     point = lightest_point(problem)
     for _ in range(num_rounds):
         before = point
-        block = problem.beta_block(point)
-        beta = _smoothest(block, problem.allowed_depths, point.beta)
+        polytope = problem.beta_polytope(point)
+        beta = _smoothest(polytope, problem.allowed_depths, point.beta)
         point = RelaxedPoint(point.alpha, beta)
-        block = problem.alpha_block(point)
-        alpha = _smoothest(block, problem.allowed_choices, point.alpha)
+        polytope = problem.alpha_polytope(point)
+        alpha = _smoothest(polytope, problem.allowed_choices, point.alpha)
         point = RelaxedPoint(alpha, point.beta)
         if point.same_as(before):
             break
     return point
 
 
-def _smoothest(block: Block, allowed: NDArray[np.bool_], current: Units) -> Units:
+def _smoothest(polytope: Polytope, allowed: NDArray[np.bool_], current: Units) -> Units:
     """Return the smoothest rows that fit; near them, towards ``current``, where rounding bites."""
-    order = _by_cost(block, allowed)
+    order = _by_cost(polytope, allowed)
     program = Program([np.zeros(len(entries)) for entries in order])
-    for costs, limit in zip(block.costs, block.limits, strict=True):
+    for costs, limit in zip(polytope.costs, polytope.limits, strict=True):
         # Costs above each row's cheapest: the same problem, better conditioned.
         rows = [costs[g, entries] for g, entries in enumerate(order)]
         floors = [row.min() for row in rows]
@@ -78,19 +78,19 @@ def _smoothest(block: Block, allowed: NDArray[np.bool_], current: Units) -> Unit
         shares[g, entries] = weights
     held = current / ONE
     for retreat in (0.0, *(2.0**-k for k in range(24, -1, -2))):
-        units = to_units((1 - retreat) * shares + retreat * held, block.sinks)
-        if block.fits(units):
+        units = to_units((1 - retreat) * shares + retreat * held, polytope.sinks)
+        if polytope.fits(units):
             return units
     return current
 
 
-def _by_cost(block: Block, allowed: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
+def _by_cost(polytope: Polytope, allowed: NDArray[np.bool_]) -> list[NDArray[np.intp]]:
     """Return each row's allowed entries, by rising share of the budgets."""
-    burden = np.zeros(allowed.shape)
-    for costs, limit in zip(block.costs, block.limits, strict=True):
-        burden += costs.astype(float) / max(limit, 1)
+    relative_cost = np.zeros(allowed.shape)
+    for costs, limit in zip(polytope.costs, polytope.limits, strict=True):
+        relative_cost += costs.astype(float) / max(limit, 1)
     order = []
-    for row, mask in zip(burden, allowed, strict=True):
+    for row, mask in zip(relative_cost, allowed, strict=True):
         entries = np.flatnonzero(mask)
         # A block that cannot run may have nothing allowed: any one entry will do.
         entries = entries if len(entries) else np.array([0])

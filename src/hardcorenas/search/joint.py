@@ -193,7 +193,7 @@ class _Task:
         """Extend ways to build a stage block by block, dropping what cannot matter."""
         stage, rows = self.space.stages[s], self.allowed[s]
         deepest = stage.depths[self.depths[s][-1]]
-        found = _Options(np.zeros(0), [np.zeros(0, object) for _ in self.additive], [])
+        options = _Options(np.zeros(0), [np.zeros(0, object) for _ in self.additive], [])
         values, ways = np.zeros(1), [[]]  # type: tuple[NDArray[np.float64], list[list[int]]]
         costs: list[NDArray[Any]] = [np.zeros(1, object) for _ in self.additive]
         for b in range(deepest):
@@ -215,9 +215,9 @@ class _Task:
             costs = [spent[kept] for spent in costs]
             for i in self.depths[s]:
                 if stage.depths[i] == b + 1:
-                    found = _Options(
-                        np.concatenate([found.values, values + self.depth_value(s, i)]),
-                        [np.concatenate(pair) for pair in zip(found.costs, costs, strict=True)],
-                        found.choices + ways,
+                    options = _Options(
+                        np.concatenate([options.values, values + self.depth_value(s, i)]),
+                        [np.concatenate(pair) for pair in zip(options.costs, costs, strict=True)],
+                        options.choices + ways,
                     )
-        return found
+        return options

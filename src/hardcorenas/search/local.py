@@ -177,7 +177,7 @@ class _Stage:
 
     def _cheapest(self, block: int) -> int:
         """Return the choice that takes the least of all budgets together."""
-        burden = np.zeros(len(self.stage.choices))
+        relative_cost = np.zeros(len(self.stage.choices))
         for table, limit in zip(self.tables, self.limits, strict=True):
-            burden += np.array(table[block], float) / limit
-        return int(np.argmin(burden))
+            relative_cost += np.array(table[block], float) / limit
+        return int(np.argmin(relative_cost))

@@ -46,7 +46,7 @@ class RelaxedPoint:
         """β as floats, stages × depths."""
         return self.beta / ONE
 
-    @property
+    @cached_property
     def shares(self) -> Floats:
         """α and β as one flat vector, as gradients are laid out."""
         return np.concatenate((self.alpha_shares.ravel(), self.beta_shares.ravel()))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardcorenas.errors import InvalidArgumentError, InvalidBudgetError
+from hardcorenas.errors import InvalidBudgetError
 from hardcorenas.resources import AdditiveTable
 from hardcorenas.search import feasibility
 from hardcorenas.search.joint import allowed_choices, allowed_depths
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Block:
-    """One block of coordinates with the other held fixed: rows to choose from under linear budgets.
+class Polytope:
+    """α with β held fixed, or β with α: rows to choose from under linear budgets.
 
     Attributes:
         costs: For each additive budget, exact costs, rows × entries, in units of 2⁻³⁰.
@@ -105,7 +105,6 @@ class Problem:
         self._lay_out(allowed)
 
     def _lay_out(self, allowed: list[list[list[int]]]) -> None:
-        """Turn tables and allowed choices into rectangles."""
         space = self.space
         stages, width = space.stages, max(len(stage.choices) for stage in space.stages)
         self.positions = [(s, b) for s, stage in enumerate(stages) for b in range(stage.max_depth)]
@@ -133,12 +132,12 @@ class Problem:
                 costs[g, : len(row)] = row
             self._costs.append(costs)
 
-        burden = sum(
+        relative_cost = sum(
             costs.astype(float) / max(limit, 1)
             for costs, limit in zip(self._costs, self._limits, strict=True)
         ) + np.zeros(self.shape)
         self.allowed_choices = _mask(self.shape, [allowed[s][b] for s, b in self.positions])
-        self.choice_sinks = np.where(self.allowed_choices, burden, np.inf).argmin(1)
+        self.choice_sinks = np.where(self.allowed_choices, relative_cost, np.inf).argmin(1)
         self._choice_stand_in = _stand_in(self.allowed_choices, self.choice_sinks)
         self.allowed_depths = _mask(self.depth_shape, allowed_depths(space, allowed))
         self.depth_sinks = self.allowed_depths.argmax(1)
@@ -173,28 +172,6 @@ class Problem:
         runs = self._running(point)[:, None] > 0
         return not np.any(runs & (point.alpha > 0) & ~self.allowed_choices)
 
-    def check_point(self, point: RelaxedPoint) -> None:
-        """Refuse what is no point of this problem, or does not keep the budgets."""
-        for name, rows, allowed in (
-            ("alpha", point.alpha, self.allowed_choices),
-            ("beta", point.beta, self.allowed_depths),
-        ):
-            if rows.shape != allowed.shape or rows.dtype.kind != "i":
-                raise InvalidArgumentError(
-                    f"{name}: expected whole numbers of shape {allowed.shape}, got "
-                    f"{rows.dtype} of {rows.shape}"
-                )
-            if rows.min() < 0 or np.any(rows.sum(1) != ONE):
-                raise InvalidArgumentError(f"{name}: expected rows that add up to 1, none negative")
-        sizes = [len(stage.depths) for stage in self.space.stages]
-        widths = [len(self.space.stages[s].choices) for s, _ in self.positions]
-        outside = [np.any(row[n:]) for row, n in zip(point.beta, sizes, strict=True)]
-        outside += [np.any(row[n:]) for row, n in zip(point.alpha, widths, strict=True)]
-        if any(outside):
-            raise InvalidArgumentError("a point may not put probability on what is not there")
-        if not self.fits(point):
-            raise InvalidArgumentError("the point does not keep the budgets")
-
     def fits_discrete(self, architecture: Architecture) -> bool:
         """Return whether a network keeps every budget, by integer arithmetic."""
         return all(budget.fits(architecture) for budget in self.budgets)
@@ -206,21 +183,19 @@ class Problem:
             for label, budget in zip(self.labels, self.budgets, strict=True)
         }
 
-    # The two blocks of coordinates.
-
-    def alpha_block(self, point: RelaxedPoint) -> Block:
+    def alpha_polytope(self, point: RelaxedPoint) -> Polytope:
         """Return α's feasible set with β held fixed."""
         running = self._running(point)[:, None]
         costs = [costs * running for costs in self._costs]
-        return Block(costs, self._scaled_limits(), self._choice_stand_in, self.choice_sinks)
+        return Polytope(costs, self._scaled_limits(), self._choice_stand_in, self.choice_sinks)
 
-    def beta_block(self, point: RelaxedPoint) -> Block:
+    def beta_polytope(self, point: RelaxedPoint) -> Polytope:
         """Return β's feasible set with α held fixed."""
         costs = []
         for table in self._costs:
             means = np.array(_row_dots(point.alpha, table), table.dtype)
             costs.append((means @ self._runs).reshape(self.depth_shape))
-        return Block(costs, self._scaled_limits(), self._depth_stand_in, self.depth_sinks)
+        return Polytope(costs, self._scaled_limits(), self._depth_stand_in, self.depth_sinks)
 
     def mixed(self, start: RelaxedPoint, end: RelaxedPoint, step: float) -> RelaxedPoint:
         """Return the point a share of the way from start to end, rounded towards cheaper."""

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from hardcorenas.search.knapsack.items import Items
     from hardcorenas.search.point import Floats
-    from hardcorenas.search.problem import Block, Problem
+    from hardcorenas.search.problem import Polytope, Problem
     from hardcorenas.space import Architecture
 
-Method = Literal["exact", "greedy", "joint", "argmax", "relaxed"]
-METHODS: tuple[Method, ...] = get_args(Method)
+ProjectionMethod = Literal["exact", "greedy", "joint", "argmax", "relaxed"]
+METHODS: tuple[ProjectionMethod, ...] = get_args(ProjectionMethod)
 # What stands for the logarithm of probability 0: worse than any product of real ones.
 _LOG_OF_NOTHING = -1e4
 
@@ -52,14 +52,16 @@ class Projection:
     """
 
     architecture: Architecture
-    method: Method
+    method: ProjectionMethod
     costs: dict[str, int]
     fits: bool
     credit: float
     thinned: bool = False
 
 
-def project(problem: Problem, point: RelaxedPoint, method: Method = "exact") -> Projection:
+def project(
+    problem: Problem, point: RelaxedPoint, method: ProjectionMethod = "exact"
+) -> Projection:
     """Make a network from a relaxed point that keeps the budgets.
 
     Args:
@@ -81,8 +83,8 @@ def project(problem: Problem, point: RelaxedPoint, method: Method = "exact") -> 
             pass  # decided below, as where the others have no solution
         case "argmax":
             network = problem.architecture(
-                _largest(point.alpha_shares, problem.alpha_block(point)),
-                _largest(point.beta_shares, problem.beta_block(point)),
+                _largest(point.alpha_shares, problem.alpha_polytope(point)),
+                _largest(point.beta_shares, problem.beta_polytope(point)),
             )
         case "relaxed":
             network = _paper(problem, point)
@@ -103,15 +105,15 @@ def _in_turn(
         The network, and whether a knapsack on the way was thinned.
     """
     try:
-        block = problem.alpha_block(point)
-        indices, alpha_proved = pick(block.items(point.alpha_shares))
-        choices = _picked(block, indices)
+        polytope = problem.alpha_polytope(point)
+        indices, alpha_proved = pick(polytope.items(point.alpha_shares))
+        choices = _picked(polytope, indices)
         point = RelaxedPoint(one_hot(choices, problem.shape[1]), point.beta)
-        block = problem.beta_block(point)
-        indices, beta_proved = pick(block.items(point.beta_shares))
+        polytope = problem.beta_polytope(point)
+        indices, beta_proved = pick(polytope.items(point.beta_shares))
     except (NothingFitsError, UndecidedError):
         return None, False
-    network = problem.architecture(choices, _picked(block, indices))
+    network = problem.architecture(choices, _picked(polytope, indices))
     return network, not (alpha_proved and beta_proved)
 
 
@@ -128,18 +130,18 @@ def _pick_greedily(items: Items) -> tuple[Sequence[int], bool]:
     return solve_items_greedily(items), True
 
 
-def _picked(block: Block, indices: Sequence[int]) -> list[int]:
-    return [int(block.stand_in[g, index]) for g, index in enumerate(indices)]
+def _picked(polytope: Polytope, indices: Sequence[int]) -> list[int]:
+    return [int(polytope.stand_in[g, index]) for g, index in enumerate(indices)]
 
 
-def _largest(shares: Floats, block: Block) -> list[int]:
-    return _picked(block, shares.argmax(1).tolist())
+def _largest(shares: Floats, polytope: Polytope) -> list[int]:
+    return _picked(polytope, shares.argmax(1).tolist())
 
 
 def _paper(problem: Problem, point: RelaxedPoint) -> Architecture:
     """Solve the paper's two linear programs and take the larger share where one is split."""
-    alpha = best_vertex(problem.alpha_block(point), point.alpha_shares)
-    beta = best_vertex(problem.beta_block(point), point.beta_shares)
+    alpha = best_vertex(problem.alpha_polytope(point), point.alpha_shares)
+    beta = best_vertex(problem.beta_polytope(point), point.beta_shares)
     alpha = point.alpha if alpha is None else alpha
     beta = point.beta if beta is None else beta
     return problem.architecture(alpha.argmax(1).tolist(), beta.argmax(1).tolist())

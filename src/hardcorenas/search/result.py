@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from hardcorenas.artifacts import TraceStep
     from hardcorenas.search.frank_wolfe import Status
-    from hardcorenas.search.point import RelaxedPoint
+    from hardcorenas.search.local import LocalSearch
+    from hardcorenas.search.point import Floats, RelaxedPoint
     from hardcorenas.search.projection import Projection
     from hardcorenas.space import Architecture
 
@@ -47,6 +49,9 @@ class Objective(Protocol):
 Score = Callable[["Architecture"], float]
 """The loss of one network: what is minimised, judged without gradients."""
 
+StepCallback = Callable[["TraceStep", "RelaxedPoint"], "bool | None"]
+"""Sees every step and the point it started from; ends the search by returning True."""
+
 
 class NotFiniteError(HardcorenasError, FloatingPointError):
     """A loss or gradient is no number; the search cannot go on."""
@@ -73,30 +78,6 @@ def checked(answer: Evaluation, step: int) -> Evaluation:
 
 
 @dataclass(frozen=True)
-class TraceStep:
-    """One step of a search: where it started and what it did.
-
-    Attributes:
-        index: Number of the step, from 0.
-        value: Objective at the point the step started from.
-        costs: Expected cost there of each additive budget, in its table's unit.
-        slack: What is left of each there.
-        gap: Frank-Wolfe gap there, of the block that was moved and for the gradient it was moved by
-            (averaged, with momentum); None for methods without one.
-        step_size: How far the step went, 0 where it could not move.
-        block: ``"alpha"``, ``"beta"``, or ``""`` where a step is not of one block.
-    """
-
-    index: int
-    value: float
-    costs: tuple[float, ...]
-    slack: tuple[float, ...]
-    gap: float | None = None
-    step_size: float | None = None
-    block: str = ""
-
-
-@dataclass(frozen=True)
 class SearchResult:
     """What a search found.
 
@@ -110,6 +91,9 @@ class SearchResult:
         projection: How the network was made from the point.
         num_evaluations: How often the objective was called.
         gap: The whole Frank-Wolfe gap at the point; None for methods without one.
+        recent_gradient: Mean gradient of the later half of the steps; None likewise.
+        local_search: What the local search behind BCSFW did, if there was one; then network, costs
+            and value are its own.
         trace: What happened, step by step.
     """
 
@@ -122,4 +106,6 @@ class SearchResult:
     point: RelaxedPoint | None = None
     projection: Projection | None = None
     gap: float | None = None
+    recent_gradient: Floats | None = field(default=None, repr=False, compare=False)
+    local_search: LocalSearch | None = None
     trace: list[TraceStep] = field(default_factory=list, repr=False)

@@ -8,26 +8,45 @@ import shutil
 import signal
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 import hardcorenas as hc
+from hardcorenas.artifacts import ExportFile
 from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidBudgetError
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import Interrupted
-from hardcorenas.pipeline import search_run as module
+from hardcorenas.jobs.step import digests
 from hardcorenas.resources import Budget
 from hardcorenas.search.initial import balanced_point
-from hardcorenas.search.on_supernet.job import found_before, search_run
+from hardcorenas.search.on_supernet import job as module
+from hardcorenas.search.on_supernet.job import search_run, search_step, search_supernet
 from hardcorenas.search.on_supernet.naming import network_name
-from hardcorenas.search.on_supernet.network_folder import NetworkFolder, plain_point
+from hardcorenas.search.on_supernet.network_folder import NetworkFolder, point_record
 from hardcorenas.search.on_supernet.objective import SupernetObjective
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
+from hardcorenas.settings import SettingError
 from hardcorenas.space import Architecture
 from hardcorenas.train.trained import TrainedSupernet
 from pipeline.tiny_search import SPACE, TABLES, kept, killed, met, num_answers, search_job
 
 METHODS = ("bcsfw", "random", "evolution", "penalty")
+OURS = (
+    "search.json",
+    "journal.jsonl",
+    "trace.jsonl",
+    "point.json",
+    "architecture.json",
+    "architecture.timm",
+    "tables/1.json",
+)
+
+
+def kept_files(folder):
+    """All files of a folder, less the lock."""
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {path: path.read_bytes() for path in paths if path.name != ".run.lock"}
 
 
 class AskedError(Exception):
@@ -71,8 +90,12 @@ def test_what_is_kept(trained, whole):
     table = TABLES["macs"]
     assert str(network) == details["architecture"]
     assert details["fits"] is True
-    assert details["costs"] == {"macs": table.cost(network)}
-    assert details["limits"] == {"macs": job.budgets[0].limit}
+    (budget,) = details["budgets"]
+    limit = job.budgets[0].limit
+    assert (budget["label"], budget["resource"], budget["unit"]) == ("macs", "macs", table.unit)
+    assert (budget["cost"], budget["limit"], budget["asked"]) == (table.cost(network), limit, limit)
+    assert (details["seed"], details["attempt"]) == (0, 1)
+    assert list(details["files"]) == ["architecture.json"]
     assert table.cost(network) <= job.budgets[0].limit
     assert details["effort"] == {
         "batch_size": 8,
@@ -93,7 +116,7 @@ def test_what_is_kept(trained, whole):
     assert [step["index"] for step in steps] == list(range(10))
     assert all(step["slack"][0] >= 0 and "point" in step for step in steps)
     start = balanced_point(Problem(SPACE, job.budgets))
-    assert steps[0]["point"] == plain_point(start, digits=4)
+    assert steps[0]["point"] == json.loads(json.dumps(point_record(start, digits=4).to_dict()))
     point = json.loads((folder / "point.json").read_text())
     assert all(sum(row) == pytest.approx(1) for row in point["alpha"] + point["beta"])
 
@@ -101,9 +124,9 @@ def test_what_is_kept(trained, whole):
 @pytest.mark.usefixtures("nothing_is_asked")
 def test_done_is_done(trained, copied):
     before = kept(copied)
-    found = search_run(search_job(trained, copied), report=pytest.fail)
+    found = search_run(search_job(trained, copied), callback=pytest.fail)
     assert found.architecture == Architecture.load(copied / "architecture.json")
-    assert (found.fits, found.costs) == (True, before[0]["costs"])
+    assert (found.fits, found.costs) == (True, {"macs": before[0]["budgets"][0]["cost"]})
     assert kept(copied) == before
 
 
@@ -123,48 +146,50 @@ def test_done_is_done(trained, copied):
     ids=str,
 )
 def test_anything_else_is_searched_anew(trained, copied, changes):
-    (copied / "certificate.json").write_text("{}")
+    (copied / "certificate.json").write_text('{"format": "hardcorenas.certificate"}')
     job = search_job(trained, copied, **changes)
-    assert found_before(job) is None
+    assert search_step(job).done() is None
     moments = []
-    found = search_run(job, report=moments.append)
+    found = search_run(job, callback=moments.append)
     assert moments
-    assert found_before(job).architecture == found.architecture
+    assert search_step(job).done().architecture == str(found.architecture)
     assert Architecture.load(copied / "architecture.json") == found.architecture
     assert all(budget.fits(found.architecture) for budget in job.budgets)
     assert not (copied / "certificate.json").exists()  # it was of another network
     first = json.loads((copied / "journal.jsonl").read_text().splitlines()[0])
-    assert module.inputs(job).items() <= first.items()
+    assert first["format"] == "hardcorenas.journal"
+    assert first["settings"] == vars(job.settings)
+    assert first["seed"] == job.seed
 
 
 def test_other_weights_and_other_tables_are_something_else(trained, copied, tmp_path):
     job = search_job(trained, copied)
     run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
-    assert found_before(replace(job, run=run.path)) is not None  # where it is does not matter
+    assert search_step(replace(job, run=run.path)).done() is not None  # where it is does not matter
     weights = run.load_weights("supernet")
     run.save_weights("supernet", {name: 1.001 * value for name, value in weights.items()})
-    assert found_before(replace(job, run=run.path)) is None
+    assert search_step(replace(job, run=run.path)).done() is None
     table = TABLES["macs"]
     dearer = type(table)(
         table.space, table.resource, table.unit, table.base + 1, table.costs, table.provenance
     )
     limit = job.budgets[0].limit
-    assert found_before(replace(job, budgets=(Budget(table, str(limit)),))) is not None
-    assert found_before(replace(job, budgets=(Budget(dearer, str(limit)),))) is None
+    assert search_step(replace(job, budgets=(Budget(table, str(limit)),))).done() is not None
+    assert search_step(replace(job, budgets=(Budget(dearer, str(limit)),))).done() is None
 
 
 def test_what_another_release_found_otherwise_is_searched_anew(trained, copied, monkeypatch):
     job = search_job(trained, copied)
-    assert found_before(job) is not None
+    assert search_step(job).done() is not None
     monkeypatch.setattr(module, "ALGORITHM", module.ALGORITHM + 1)
-    assert found_before(job) is None
+    assert search_step(job).done() is None
     asked = []
     objective = SupernetObjective.__call__
     monkeypatch.setattr(
         SupernetObjective, "__call__", lambda *given: asked.append(given) or objective(*given)
     )
     search_run(job)
-    assert len(asked) == found_before(job).details["effort"]["steps"]  # no old answer was used
+    assert len(asked) == search_step(job).done().effort["steps"]  # no old answer was used
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -174,7 +199,7 @@ def test_killed_at_once_and_gone_on_with(trained, whole, tmp_path, method):
     known = num_answers(folder)
     assert known > 0
     asked = []
-    found = search_run(search_job(trained, folder, method=method), report=asked.append)
+    found = search_run(search_job(trained, folder, method=method), callback=asked.append)
     assert kept(folder) == kept(whole(method))
     assert str(found.architecture) == kept(folder)[0]["architecture"]
     assert known < num_answers(folder)
@@ -192,7 +217,7 @@ def test_asked_to_stop(trained, whole, tmp_path):
                 os.kill(os.getpid(), number)
 
         with pytest.raises(Interrupted, match=rf"{number.name} after step {moment}, all saved"):
-            search_run(job, report=report)
+            search_run(job, callback=report)
         assert num_answers(folder) == moment
         assert not (folder / "search.json").exists()
         assert signal.getsignal(number) is not None
@@ -204,8 +229,8 @@ def test_asked_to_stop_when_nothing_is_left_to_ask(trained, whole, tmp_path, mon
     """The signal is passed on; what is known is written the next time."""
     real, folder = module.search, tmp_path / "network"
 
-    def asking(*arguments):
-        found = real(*arguments)
+    def asking(*arguments, **options):
+        found = real(*arguments, **options)
         os.kill(os.getpid(), signal.SIGINT)
         return found
 
@@ -214,7 +239,7 @@ def test_asked_to_stop_when_nothing_is_left_to_ask(trained, whole, tmp_path, mon
         with pytest.raises(KeyboardInterrupt):
             search_run(search_job(trained, folder))
     assert not (folder / "search.json").exists()
-    search_run(search_job(trained, folder), report=lambda moment: None)
+    search_run(search_job(trained, folder), callback=lambda moment: None)
     assert kept(folder) == kept(whole())
 
 
@@ -233,7 +258,7 @@ def test_an_older_network_stays_until_there_is_another(trained, copied, whole):
             os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(Interrupted):
-        search_run(search_job(trained, copied, seed=1), report=report)
+        search_run(search_job(trained, copied, seed=1), callback=report)
     before, now = kept(whole()), kept(copied)
     assert now[0] == before[0]
     assert now[1]["architecture.json"] == before[1]["architecture.json"]
@@ -255,7 +280,8 @@ def test_a_network_that_does_not_fit_is_not_handed_on(trained, copied):
     assert found.costs["macs"] > TABLES["macs"].cheapest_cost
     details, files = kept(copied)
     assert details["fits"] is False
-    assert details["costs"] == found.costs
+    assert details["files"] == {}
+    assert details["budgets"][0]["cost"] == found.costs["macs"]
     assert "architecture.json" not in files
     with pytest.raises(HardcorenasError, match="holds no network; find one with"):
         NetworkFolder(copied).load_architecture()
@@ -271,7 +297,7 @@ def test_projections_without_a_promise(trained, tmp_path, projection):
         fits = all(budget.fits(found.architecture) for budget in job.budgets)
         assert found.fits is fits
         assert (folder / "architecture.json").exists() is fits
-        assert found.details["local_search"] is None
+        assert found.file.local_search is None
 
 
 def test_nothing_of_an_older_network_is_left(trained, copied):
@@ -298,11 +324,11 @@ def test_two_processes_find_a_network_that_fits(trained):
     """Batches of 7 are of 6 for two; the journal is that of one of them."""
     root, _ = met()
     job = search_job(trained, root / "whole", epochs=6, batch_size=7)
-    found = found_before(job)
+    found = search_run(job, callback=pytest.fail)
     assert found.fits
     assert job.budgets[0].fits(found.architecture)
     assert Architecture.load(root / "whole" / "architecture.json") == found.architecture
-    assert found.details["effort"]["batch_size"] == 6
+    assert found.file.effort["batch_size"] == 6
     assert num_answers(root / "whole") == 24 + 6
 
 
@@ -349,10 +375,15 @@ def test_two_searches_at_once_in_one_folder(trained, tmp_path):
                 search_run(search_job(trained, tmp_path / "network", seed=1))
             errors.append(str(caught.value))
 
-    search_run(search_job(trained, tmp_path / "network"), report=report)
+    search_run(search_job(trained, tmp_path / "network"), callback=report)
     assert len(errors) == 1
     assert "\n" not in errors[0]
     search_run(search_job(trained, tmp_path / "network", seed=1))  # now it may
+
+
+def test_a_seed_below_0(trained, tmp_path):
+    with pytest.raises(SettingError, match=r"^seed: expected 0 or more, got -1$"):
+        search_job(trained, tmp_path / "network", seed=-1)
 
 
 def test_a_table_of_another_space(trained, tmp_path):
@@ -369,11 +400,121 @@ def test_a_table_of_another_space(trained, tmp_path):
 def test_files_that_are_not_ours(trained, copied, tmp_path):
     job = search_job(trained, copied)
     (copied / "search.json").write_text('{"format": "hardcorenas.search", "ver')
-    with pytest.raises(ArtifactError, match=r"search.json: is not a valid .* is it torn"):
+    with pytest.raises(
+        ArtifactError, match=r"search.json: is not a valid .* is it torn.*remove it"
+    ):
         search_run(job)
     (tmp_path / "file").write_text("")
     with pytest.raises(ArtifactError, match="cannot be written"):
         search_run(search_job(trained, tmp_path / "file" / "network"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"format": "hardcorenas.search", "version": 1}', "version 1 is not readable here"),
+        (b'{"format": "hardcorenas.search", "version": 2, "inputs": 3}', "inputs: expected str"),
+        (b'{"format": "hardcorenas.search", "version": 2}', "inputs: is missing"),
+        (b'{"format": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested too deeply"),
+        (b"\xff\xfe", "is not a text file"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_a_result_that_cannot_be_read_is_told_in_one_line(trained, copied, content, message):
+    (copied / "search.json").write_bytes(content)
+    before = kept_files(copied)
+    with pytest.raises(ArtifactError, match=rf"search.json: .*{message}.*; remove it") as caught:
+        search_run(search_job(trained, copied))
+    assert "\n" not in str(caught.value)
+    assert kept_files(copied) == before
+
+
+def test_a_network_in_a_result_that_is_none_of_the_space(trained, copied):
+    job = search_job(trained, copied)
+    file = search_step(job).done()
+    msgspec.structs.replace(file, architecture="e9k9").save(copied / "search.json")
+    with pytest.raises(ArtifactError, match=r"search.json: architecture: .*remove it to search"):
+        search_run(job)
+
+
+def test_what_a_file_says_of_costs_is_not_believed(trained, copied):
+    job = search_job(trained, copied)
+    file = search_step(job).done()
+    cheap = msgspec.structs.replace(file.budgets[0], cost=1)
+    heaviest = str(SPACE.heaviest)
+    msgspec.structs.replace(file, budgets=(cheap,), architecture=heaviest).save(
+        copied / "search.json"
+    )
+    found = search_run(job, callback=pytest.fail)
+    assert found.costs == {"macs": TABLES["macs"].dearest_cost}
+    assert found.fits is False
+
+
+def test_what_was_asked_for_is_written_down(trained, copied, whole):
+    """Another attempt is another search, but its answers are the same."""
+    job = replace(search_job(trained, copied), attempt=2, asked=(12345,))
+    assert search_step(job).done() is None
+    file = search_run(job).file
+    assert (file.attempt, file.budgets[0].asked) == (2, 12345)
+    assert file.budgets[0].limit == job.budgets[0].limit
+    assert kept(copied)[1] == kept(whole())[1]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_files_that_no_search_wrote_are_in_the_way(trained, tmp_path, name):
+    """A folder of the user's own is left as it is, whichever file is in it."""
+    path = tmp_path / "own" / name
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    with pytest.raises(ArtifactError, match=r"remove it") as caught:
+        search_run(search_job(trained, tmp_path / "own"))
+    assert "\n" not in str(caught.value)
+    assert kept_files(tmp_path / "own") == {path: b"mine"}
+
+
+def test_files_of_other_names_stay(trained, copied):
+    names = (
+        "network.txt",
+        "network.onnx",
+        "architecture.md",
+        "certificate-of-birth.json",
+        "summary.json",
+        "certificate.json",
+        "export.json",
+        "tables/mine.json",
+        "tensorboard/events.out.tfevents.1.mine",
+        "finetune/notes.txt",
+    )
+    for name in names:
+        (copied / name).parent.mkdir(exist_ok=True)
+        (copied / name).write_text("mine")
+    search_run(search_job(trained, copied, seed=1))
+    assert [(copied / name).read_text() for name in names] == ["mine"] * len(names)
+
+
+def test_exported_files_go_with_their_network_unless_they_were_changed(trained, copied):
+    (copied / "network.onnx").write_text("exported")
+    (copied / "network.pt").write_text("exported")
+    written = digests(copied, "network.onnx", "network.pt")
+    ExportFile(inputs="", files=written, batch_size=1, exported=()).save(copied / "export.json")
+    (copied / "network.pt").write_text("mine")
+    search_run(search_job(trained, copied, seed=1))
+    assert not (copied / "export.json").exists()
+    assert not (copied / "network.onnx").exists()
+    assert (copied / "network.pt").read_text() == "mine"
+
+
+def test_from_python(trained, tmp_path, whole):
+    """Statistics of batch norms are those of training images, as for the command."""
+    job = search_job(trained, tmp_path / "network")
+    found = search_supernet(trained, job.budgets, settings=job.settings, folder=job.folder)
+    assert kept(found.folder) == kept(whole())
+    assert found.architecture == Architecture.load(tmp_path / "network" / "architecture.json")
+    shutil.copytree(trained, tmp_path / "run")
+    found = search_supernet(tmp_path / "run", job.budgets, settings=job.settings, seed=5)
+    named = network_name(job.budgets, job.settings, 5)
+    assert found.folder == tmp_path / "run" / "networks" / named
+    assert found.file.seed == 5
 
 
 def test_images_that_have_moved(trained, tmp_path, whole):
@@ -382,6 +523,7 @@ def test_images_that_have_moved(trained, tmp_path, whole):
     shutil.copytree(trained, root / "run")
     shutil.copytree(trained.parent / "sides", root / "elsewhere" / "sides")
     described = json.loads((root / "run" / "run.json").read_text())
+    del described["digest"]
     described["source"] = str(root / "nowhere")
     (root / "run" / "run.json").write_text(json.dumps(described))
     with pytest.raises(HardcorenasError, match=r"no such folder.*; say where .* with --data"):
@@ -402,7 +544,7 @@ def test_images_that_have_moved(trained, tmp_path, whole):
         ([("macs", "999")], {}, "macs-999"),
         ([("macs", "20K"), ("params", "2K")], {}, "macs-20K-params-2K"),
         ([("macs", "20K"), ("macs", "30K")], {}, "macs-20K-macs-2-30K"),
-        ([("macs", "20K")], {"method": "random", "seed": 3}, "macs-20K-random-seed-3"),
+        ([("macs", "20K")], {"method": "random"}, "macs-20K-random"),
         (
             [("macs", "20K")],
             {"projection": "joint", "start": "lightest"},
@@ -416,6 +558,7 @@ def test_images_that_have_moved(trained, tmp_path, whole):
 def test_folders_are_named_after_budgets(budgets, settings, name):
     given = [Budget(TABLES[resource], amount) for resource, amount in budgets]
     assert network_name(given, SearchSettings(**settings)) == name
+    assert network_name(given, SearchSettings(**settings), seed=3) == f"{name}-seed-3"
 
 
 def test_other_budgets_have_other_names():

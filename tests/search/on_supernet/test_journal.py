@@ -15,11 +15,12 @@ from hardcorenas.errors import ArtifactError
 from hardcorenas.resources import Budget
 from hardcorenas.search.initial import balanced_point, lightest_point
 from hardcorenas.search.on_supernet.journal import Journal
-from hardcorenas.search.on_supernet.searching import Question, search
+from hardcorenas.search.on_supernet.objective import Evaluators
+from hardcorenas.search.on_supernet.searching import search
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.result import Evaluation
-from hardcorenas.search.synthetic import AdditiveUtility
+from synthetic import AdditiveUtility
 
 SPACE = hc.SearchSpace(
     "small",
@@ -36,6 +37,7 @@ SPACE = hc.SearchSpace(
 PROBLEM = Problem(SPACE, [Budget(hc.count(SPACE, "macs"), "60%")])
 IDENTITY = {"supernet": "1f", "settings": {"epochs": 2.0, "batch_size": None, "seeds": [0, 1]}}
 STEPS, NETWORKS = 9, 12
+DEEP = b'{"value": ' + b"[" * 5000 + b"]" * 5000 + b"}\n"
 METHODS = ("bcsfw", "random", "evolution", "penalty")
 
 
@@ -87,23 +89,22 @@ def run(path, method, stop_after=None, identity=IDENTITY):
     """Search with a journal; return what was found, told and asked."""
     journal = Journal(path, identity)
     answers = Numbered(journal.num_gradients, stop_after)
-    known = Question(journal.objective(answers.objective), journal.score(answers.score))
+    asked = Evaluators(journal.objective(answers.objective), journal.score(answers.score))
     effort = {
         "bcsfw": Effort(8, STEPS, NETWORKS, 20),
         "penalty": Effort(8, STEPS, 0, 20),
     }.get(method, Effort(8, 0, NETWORKS, 20))
     moments = []
 
-    def report(moment):
-        step = moment.step and replace(moment.step)
-        moments.append((moment.done, moment.of, moment.loss, step))
+    def watch(moment):
+        moments.append((moment.done, moment.of, moment.loss, moment.step))
 
-    result, local = search(PROBLEM, known, SearchSettings(method=method), effort, report)
+    settings = SearchSettings(method=method)
+    result = search(PROBLEM, asked, settings, effort, callback=watch)
     return {
         "result": replace(result, point=None),
         "point": result.point and (result.point.alpha.tolist(), result.point.beta.tolist()),
-        "local": local,
-        "told": moments,
+        "moments": moments,
     }, answers.calls
 
 
@@ -173,7 +174,9 @@ def test_torn_anywhere(tmp_path, uninterrupted, method):
         assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("rest", [b"\0" * 40, b'{"value": 1.0', b"[1, 2]\n", b"null\n", b"\n"])
+@pytest.mark.parametrize(
+    "rest", [b"\0" * 40, b'{"value": 1.0', b"[1, 2]\n", b"null\n", b"\n", DEEP]
+)
 def test_rubbish_behind_the_last_line_is_dropped(tmp_path, uninterrupted, rest):
     outcome, content, calls = uninterrupted["bcsfw"]
     kept = b"".join(content.splitlines(keepends=True)[:6])
@@ -201,7 +204,8 @@ def test_the_journal_of_something_else_is_begun_anew(tmp_path, uninterrupted, ot
     path.write_bytes(content)
     again, asked = run(path, "bcsfw", identity=other)
     assert (again, asked) == (outcome, calls)
-    assert json.loads(path.read_text().splitlines()[0]) == other
+    first = json.loads(path.read_text().splitlines()[0])
+    assert first == {"format": "hardcorenas.journal"} | other
     assert path.read_bytes().splitlines()[1:] == content.splitlines()[1:]
 
 
@@ -227,6 +231,37 @@ def test_answers_at_other_points_are_refused(tmp_path):
     again = Journal(path, IDENTITY)
     with pytest.raises(ArtifactError, match="went another way"):
         again.objective(Numbered().objective)(lightest_point(PROBLEM))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"value": "1.0", "network": "e2k3"}\n', r"value: expected float, got str"),
+        (b'{"value": 1.0, "network": 7}\n', r"network: expected str, got int"),
+        (b'{"value": 1.0, "alpha": [[null]]}\n', r"alpha\[0\]\[0\]: expected float, got null"),
+        (b'{"network": "e2k3"}\n', r"value: is missing"),
+        (b'{"value": 1.0, "more": 1}\n', r"more: is not a field"),
+        (b"\xff\xfe\n", r"is not a text file"),
+    ],
+)
+def test_lines_of_another_kind_are_told_in_one_line(tmp_path, uninterrupted, line, message):
+    path = tmp_path / "journal.jsonl"
+    first = uninterrupted["random"][1].splitlines(keepends=True)[0]
+    path.write_bytes(first + line)
+    with pytest.raises(ArtifactError, match=rf"journal.jsonl: .*{message}.*remove it") as caught:
+        run(path, "random")
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == first + line
+
+
+@pytest.mark.parametrize("rows", ["[]", "[[0.0], [0.0]]", "[[1, 2, 3, 4, 5, 6, 7, 8, 9]]"])
+def test_gradients_of_another_shape_are_refused(tmp_path, uninterrupted, rows):
+    path = tmp_path / "journal.jsonl"
+    first, answer, *_ = uninterrupted["bcsfw"][1].splitlines(keepends=True)
+    answer = json.loads(answer) | {"alpha": json.loads(rows)}
+    path.write_bytes(first + json.dumps(answer).encode() + b"\n")
+    with pytest.raises(ArtifactError, match="went another way"):
+        run(path, "bcsfw")
 
 
 def test_cannot_be_written(tmp_path):
@@ -266,11 +301,15 @@ def test_of_several_processes_only_one_writes(tmp_path):
 
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
-rows = st.lists(st.lists(numbers, min_size=1, max_size=4), min_size=1, max_size=3)
+
+
+def rows(count, longest):
+    row = st.lists(numbers, min_size=1, max_size=longest)
+    return st.lists(row, min_size=count, max_size=count)
 
 
 @settings(max_examples=50, deadline=None)
-@given(value=numbers, alpha=rows, beta=rows, score=numbers)
+@given(value=numbers, alpha=rows(5, 8), beta=rows(2, 3), score=numbers)
 def test_numbers_come_back_to_the_bit(tmp_path_factory, value, alpha, beta, score):
     path = tmp_path_factory.mktemp("bits") / "journal.jsonl"
     given_rows = [[np.array(row) for row in some] for some in (alpha, beta)]

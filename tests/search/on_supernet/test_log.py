@@ -111,7 +111,7 @@ def test_a_search_that_goes_on_is_one_search(trained, whole, tmp_path):
             os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(Interrupted):
-        search_run(search_job(trained, folder, **BOTH), report=stop)
+        search_run(search_job(trained, folder, **BOTH), callback=stop)
     assert [step for step, _ in scalars(events(folder))["search/loss"]] == list(range(8))
     search_run(search_job(trained, folder, **BOTH))
     assert len(list(NetworkFolder(folder).tensorboard.iterdir())) == 1

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, TensorDataset
 
 import stress
-from hardcorenas.errors import InfeasibleBudgetError, InvalidArgumentError
+from hardcorenas.errors import InfeasibleBudgetError
 from hardcorenas.resources import Budget
 from hardcorenas.search.initial import balanced_point
-from hardcorenas.search.on_supernet.searching import (
-    Question,
-    images_per_network,
-    question_of,
-    search,
-    search_architecture,
-)
+from hardcorenas.search.on_supernet.objective import Evaluators, evaluators, images_per_network
+from hardcorenas.search.on_supernet.searching import search
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
 from hardcorenas.train.trained import TrainedSupernet
-from pipeline.tiny_search import SPACE, TABLES, shared_batch
-from supernet.one_shot_tools import shaken
+from pipeline.tiny_search import SPACE, TABLES
+from synthetic import AdditiveUtility
 from train.tiny_task import ALONE
 
 METHODS = ("bcsfw", "random", "evolution", "penalty")
@@ -53,21 +45,36 @@ def limits(level, names):
 
 
 @pytest.fixture(scope="module")
-def supernet():
-    return shaken(SPACE, dtype=torch.float32)
+def run(trained):
+    return TrainedSupernet.open(trained)
 
 
 @pytest.fixture(scope="module")
-def batches():
-    images, labels = shared_batch()
-    return list(zip(images.float().split(8), labels.split(8), strict=True))
+def data(run):
+    """120 images, of which 24 are held out."""
+    return run.data()
+
+
+@pytest.fixture(scope="module")
+def find(run, data):
+    """Return a function that searches on the supernet in batches of 8 held-out images."""
+    supernet = run.supernet()
+
+    def find(problem, seed=0, callback=None, **options):
+        settings = SearchSettings(batch_size=8, **options)
+        effort = Effort.of(settings, len(data.heldout), images_per_network(data))
+        asked = evaluators(supernet.train(), data, 8, seed=seed, processes=ALONE)
+        assert not supernet.training
+        return search(problem, asked, settings, effort, seed=seed, callback=callback)
+
+    return find
 
 
 @pytest.mark.parametrize("level", [0, 0.02, 0.3, 0.7, 1.2])
 @pytest.mark.parametrize(
     "names", [["macs"], ["macs", "params"], ["params", "macs", "memory"]], ids="+".join
 )
-def test_every_iterate_and_every_network_fits(supernet, batches, names, level):
+def test_every_iterate_and_every_network_fits(find, names, level):
     budgets = limits(level, names)
     problem = Problem(SPACE, budgets)
     if level == 0:
@@ -75,36 +82,33 @@ def test_every_iterate_and_every_network_fits(supernet, batches, names, level):
             Problem(SPACE, [*budgets[:-1], budget(names[-1], budgets[-1].limit - 1)])
     for seed in range(3):
         points = []
-        found = search_architecture(
-            supernet,
-            batches,
-            budgets,
-            settings=SearchSettings(
-                seed=seed,
-                epochs=3,
-                local_networks=5,
-                start=("balanced", "lightest")[seed % 2],
-                projection=("exact", "joint", "greedy")[seed],
-            ),
-            report=lambda moment, points=points: points.append(moment.point),
+        result = find(
+            problem,
+            seed,
+            lambda moment, points=points: points.append(moment.point),
+            epochs=3,
+            local_networks=5,
+            start=("balanced", "lightest")[seed % 2],
+            projection=("exact", "joint", "greedy")[seed],
         )
         iterates = [point for point in points if point is not None]
         assert len(iterates) == 7  # of nine steps one is the last look and one is at the network
-        assert all(problem.fits(point) for point in (*iterates, found.point))
-        assert not any(stress.exceeds(problem, point) for point in (*iterates, found.point))
-        assert found.fits
-        assert not stress.network_exceeds(problem, found.architecture)
-        assert found.costs == problem.costs(found.architecture)
+        assert all(problem.fits(point) for point in (*iterates, result.point))
+        assert not any(stress.exceeds(problem, point) for point in (*iterates, result.point))
+        assert result.fits
+        assert not stress.network_exceeds(problem, result.architecture)
+        assert result.costs == problem.costs(result.architecture)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_other_methods_too(supernet, batches, method):
+def test_other_methods_too(find, method):
+    # A penalty's network takes fifteen steps of eight images.
+    networks = 1 if method == "penalty" else 3
     for level, seed in itertools.product((0, 0.3), range(2)):
         problem = Problem(SPACE, limits(level, ["macs", "params"]))
-        settings = SearchSettings(method=method, epochs=2, local_networks=3, seed=seed)
-        found = search_architecture(supernet, batches, problem.budgets, settings=settings)
-        assert found.fits is not stress.network_exceeds(problem, found.architecture)
-        assert found.fits or not settings.keeps_budgets
+        result = find(problem, seed, method=method, epochs=2, local_networks=networks)
+        assert result.fits is not stress.network_exceeds(problem, result.architecture)
+        assert result.fits or method == "penalty"
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -124,7 +128,9 @@ def test_what_is_asked_is_what_the_effort_says(method, projection):
 
     settings = SearchSettings(method=method, projection=projection, epochs=5, local_networks=9)
     effort = Effort.of(settings, num_heldout=100, images_per_network=130)
-    result, local = search(problem, Question(objective, score), settings, effort, moments.append)
+    asked_of = Evaluators(objective, score)
+    result = search(problem, asked_of, settings, effort, callback=moments.append)
+    local = result.local_search
     assert asked["steps"] == effort.steps
     assert asked["networks"] == effort.networks  # there are neighbours enough
     done = [moment.done for moment in moments]
@@ -154,8 +160,8 @@ def test_evolution_breeds_even_when_it_may_score_few_networks():
                 losses.append(utility.loss(network))
                 return losses[-1]
 
-            settings = SearchSettings(method=method, seed=seed)
-            search(problem, Question(None, score), settings, Effort(8, 0, 40, 1))
+            settings = SearchSettings(method=method)
+            search(problem, Evaluators(None, score), settings, Effort(8, 0, 40, 1), seed=seed)
             later[method] = np.mean(losses[20:])
         gains.append(later["random"] - later["evolution"])
     assert np.mean(gains) > 3 * np.std(gains) / np.sqrt(len(gains))
@@ -173,47 +179,19 @@ def test_one_network_is_one_network():
             asked.append(network)
             return utility.loss(network)
 
-        search(problem, Question(utility, score), settings, effort)
+        search(problem, Evaluators(utility, score), settings, effort)
         most = max(most, len(asked))
     assert most == 1
 
 
-def test_batches_must_be_there_again(supernet, batches):
-    problem_budgets = limits(0.5, ["macs"])
-    for nothing in ([], iter(batches), (pair for pair in batches)):
-        with pytest.raises(InvalidArgumentError, match=r"batches: .* can be gone through again"):
-            search_architecture(supernet, nothing, problem_budgets)
-
-
-def test_any_loader_will_do_and_the_seed_decides(supernet, batches):
-    images, labels = (torch.cat(parts) for parts in zip(*batches, strict=True))
-    loader = DataLoader(TensorDataset(images, labels), batch_size=7)  # the last is smaller
-    settings = SearchSettings(epochs=2, local_networks=3)
-
-    def run(source, seed=0):
-        wanted = replace(settings, seed=seed)
-        budgets = limits(0.3, ["macs"])
-        found = search_architecture(supernet.train(), source, budgets, settings=wanted)
-        assert not supernet.training
-        return found
-
-    first, again, other = run(loader), run(list(loader)), run(loader, seed=1)
+def test_the_seed_decides(find):
+    problem = Problem(SPACE, limits(0.3, ["macs"]))
+    first, again, other = (find(problem, seed, epochs=2, local_networks=3) for seed in (0, 0, 1))
     assert first.trace == again.trace != other.trace
-    assert first.architecture == again.architecture
-    assert first.value == again.value
+    assert (first.architecture, first.value) == (again.architecture, again.value)
 
 
-# The question that a run's folder answers.
-
-
-@pytest.fixture(scope="module")
-def run(trained):
-    return TrainedSupernet.open(trained)
-
-
-@pytest.fixture(scope="module")
-def data(run):
-    return run.data()
+# What a run's folder answers.
 
 
 def test_held_out_images_are_all_seen_in_a_new_order_each_time(run, data, monkeypatch):
@@ -227,15 +205,14 @@ def test_held_out_images_are_all_seen_in_a_new_order_each_time(run, data, monkey
             images, labels = next(self.batches)
             seen.append((images, labels))
 
-    monkeypatch.setattr("hardcorenas.search.on_supernet.searching.SupernetObjective", Seen)
-    effort = Effort(8, 9, 0, 1)
+    monkeypatch.setattr("hardcorenas.search.on_supernet.objective.SupernetObjective", Seen)
 
     def draw(first_call, count, seed=0):
         seen.clear()
         options = {"seed": seed, "first_call": first_call, "processes": ALONE}
-        question = question_of(None, data, effort, **options)
+        asked = evaluators(None, data, 8, **options)
         for _ in range(count):
-            question.objective(None)
+            asked.objective(None)
         return [images.numpy().tobytes() for images, _ in seen]
 
     whole = draw(0, 9)
@@ -253,8 +230,7 @@ def test_held_out_images_are_all_seen_in_a_new_order_each_time(run, data, monkey
 def test_a_score_is_the_loss_with_statistics_of_its_own(run, data):
     """Judged on all 24 held-out images, after all 96 others have set the statistics."""
     supernet = run.supernet()
-    effort = Effort(8, 9, 0, 1)
-    question = question_of(supernet, data, effort, seed=0, first_call=0, processes=ALONE)
+    asked = evaluators(supernet, data, 8, processes=ALONE)
     assert images_per_network(data) == len(data.train) + len(data.heldout) == 96 + 24
 
     def whole(images):
@@ -270,6 +246,6 @@ def test_a_score_is_the_loss_with_statistics_of_its_own(run, data):
             plain.train()(whole(data.train)[0])
             images, labels = whole(data.heldout)
             loss = torch.nn.functional.cross_entropy(plain.eval()(images), labels)
-        assert question.score(network) == pytest.approx(loss.item(), rel=1e-4)
+        assert asked.score(network) == pytest.approx(loss.item(), rel=1e-4)
     point = balanced_point(Problem(SPACE, limits(0.5, ["macs"])))
-    assert np.isfinite(question.objective(point).value)
+    assert np.isfinite(asked.objective(point).value)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.search.on_supernet.settings import GRADIENT_COST, Effort, SearchSettings
+from hardcorenas.settings import SettingError
 
 METHODS = ("bcsfw", "random", "evolution", "penalty")
 
@@ -104,7 +105,7 @@ def test_about_a_hundred_steps_by_default(num_heldout, batch, steps):
     ids=str,
 )
 def test_settings_are_checked(changes, message):
-    with pytest.raises(InvalidArgumentError) as caught:
+    with pytest.raises(SettingError) as caught:
         SearchSettings(**changes)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)

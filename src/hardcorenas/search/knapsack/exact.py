@@ -77,14 +77,14 @@ def solve_items(items: Items) -> ExactSolution:
     return solve_in_whole_numbers(items, indices)
 
 
-def solve_in_whole_numbers(items: Items, known: list[int] | None = None) -> ExactSolution:
+def solve_in_whole_numbers(items: Items, fitting: list[int] | None = None) -> ExactSolution:
     """Solve by dynamic programming alone, which believes no tolerance.
 
     Args:
         items: The knapsack.
-        known: A selection that fits, if one is known.
+        fitting: A selection that fits, to start from; the cheapest if not given.
     """
-    start = cheapest_selection(items) if known is None else known
+    start = cheapest_selection(items) if fitting is None else fitting
     multipliers = list(_multipliers(items))
     return _Search(items, start and improve(items, start), multipliers).run()
 
@@ -211,8 +211,9 @@ def undominated(costs: list[NDArray[Any]], values: NDArray[np.float64]) -> NDArr
         ranked = values[order]
         before = np.concatenate([[-np.inf], np.maximum.accumulate(ranked)[:-1]])
         return order[ranked > before]
-    burden = sum(spent.astype(float) / max(float(spent.max()), 1.0) for spent in costs)
-    rivals = np.argsort(burden - values / max(float(np.abs(values).max()), 1e-300))[:_NUM_RIVALS]
+    relative_cost = sum(spent.astype(float) / max(float(spent.max()), 1.0) for spent in costs)
+    merit = values / max(float(np.abs(values).max()), 1e-300)
+    rivals = np.argsort(relative_cost - merit)[:_NUM_RIVALS]
     beaten = np.zeros(len(values), bool)
     for rival in rivals:
         matched = values <= values[rival]

@@ -40,7 +40,7 @@ def solve_items_greedily(items: Items) -> list[int]:
         from hardcorenas.search.knapsack.exact import solve_items  # it starts from this module
 
         # Something else than the cheapest may fit: the lightest selection of all that do.
-        start = list(solve_items(replace(items, values=-_burden(items))).indices)
+        start = list(solve_items(replace(items, values=-_relative_costs(items))).indices)
     if start is None:
         raise NothingFitsError(f"the cheapest items exceed the budget {items.limits[0]}")
     return improve(items, start)
@@ -51,7 +51,7 @@ def cheapest_selection(items: Items) -> list[int] | None:
 
     For one budget, None means that nothing fits.
     """
-    indices = [int(index) for index in _burden(items).argmin(1)]
+    indices = [int(index) for index in _relative_costs(items).argmin(1)]
     return indices if items.fits(indices) else None
 
 
@@ -63,11 +63,11 @@ def improve(items: Items, indices: list[int]) -> list[int]:
         indices: A selection that fits.
     """
     indices = list(indices)
-    burden, values = _burden(items), items.values
+    costs, values = _relative_costs(items), items.values
     rows = np.arange(len(indices))
     while True:
         gain = values - values[rows, indices][:, None]
-        price = burden - burden[rows, indices][:, None]
+        price = costs - costs[rows, indices][:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             merit = np.where(gain > 0, np.where(price > 0, gain / price, np.inf), -np.inf)
         for flat in np.argsort(-merit, axis=None, kind="stable"):
@@ -81,7 +81,7 @@ def improve(items: Items, indices: list[int]) -> list[int]:
             return indices
 
 
-def _burden(items: Items) -> NDArray[np.float64]:
+def _relative_costs(items: Items) -> NDArray[np.float64]:
     """Return each item's cost as a share of the budgets, added up over the budgets."""
     shares = [
         rows.astype(float) / (abs(float(limit)) or 1.0)

@@ -3,46 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import time
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardcorenas.errors import ArtifactError, InvalidArchitectureError
+from hardcorenas import files
+from hardcorenas.artifacts import SearchFile
+from hardcorenas.errors import ArtifactError, InvalidArchitectureError, shown
 from hardcorenas.jobs.lock import only_one
-from hardcorenas.jobs.processes import (
-    Processes,
-    is_first_process,
-    require_processes,
-    run_together,
-)
+from hardcorenas.jobs.processes import is_first_process, require_processes, run_together
 from hardcorenas.jobs.signals import StopSignals
+from hardcorenas.jobs.step import Step
 from hardcorenas.search.on_supernet.journal import Journal
 from hardcorenas.search.on_supernet.log import SearchLog
+from hardcorenas.search.on_supernet.naming import network_name
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
-from hardcorenas.search.on_supernet.searching import (
-    Question,
-    Report,
-    SearchMoment,
-    images_per_network,
-    question_of,
-    search,
-)
+from hardcorenas.search.on_supernet.objective import Evaluators, evaluators, images_per_network
+from hardcorenas.search.on_supernet.saving import save_search, table_digest
+from hardcorenas.search.on_supernet.searching import SearchMoment, search
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
+from hardcorenas.settings import SettingError
 from hardcorenas.space import Architecture
 from hardcorenas.train.trained import TrainedSupernet
-from hardcorenas.versions import versions
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from hardcorenas.files import Json
+    from hardcorenas.jobs.processes import Processes
     from hardcorenas.resources import Budget
-    from hardcorenas.search.local import LocalSearch
+    from hardcorenas.search.on_supernet.searching import SearchCallback
     from hardcorenas.search.point import RelaxedPoint
-    from hardcorenas.search.result import SearchResult
 
 # Raised whenever the same settings would lead a search elsewhere than before.
 ALGORITHM = 2
@@ -59,6 +53,9 @@ class SearchJob:
         budgets: What may not be exceeded.
         settings: How to search.
         source: Where the images are, if not where they were.
+        seed: Decides everything that is random.
+        attempt: 2 and more after an earlier network was measured to miss its budget.
+        asked: The limits that the user asked for, where those of the budgets are tighter.
     """
 
     run: Path
@@ -66,168 +63,167 @@ class SearchJob:
     budgets: tuple[Budget, ...]
     settings: SearchSettings
     source: str | None = None
+    seed: int = 0
+    attempt: int = 1
+    asked: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise SettingError("seed", f"expected 0 or more, got {shown(self.seed)}")
+
+    @property
+    def asked_limits(self) -> list[int]:
+        """What the user asked for, by budget."""
+        return list(self.asked or (budget.limit for budget in self.budgets))
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a search found, as its folder keeps it.
+class FoundNetwork:
+    """The network that a search found.
 
     Attributes:
         architecture: The network.
-        fits: Whether it keeps every budget; always, but for methods that do not promise it.
         costs: What it costs, by budget, in the unit of its table.
-        details: All that search.json says.
+        fits: Whether it keeps every budget; always, but for methods that do not promise it.
+        folder: Where it is kept.
+        file: All that its search.json says.
     """
 
     architecture: Architecture
-    fits: bool
     costs: dict[str, int]
-    details: Json
+    fits: bool
+    folder: Path
+    file: SearchFile
 
 
-def search_run(job: SearchJob, *, processes: int = 1, report: Report | None = None) -> Found:
+def search_supernet(
+    run: str | Path,
+    budgets: Sequence[Budget],
+    *,
+    settings: SearchSettings | None = None,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    data: str | None = None,
+    processes: int = 1,
+    callback: SearchCallback | None = None,
+) -> FoundNetwork:
+    """Find the best network of a trained supernet that keeps every budget.
+
+    Args:
+        run: Folder of the supernet.
+        budgets: What may not be exceeded.
+        settings: How to search.
+        seed: Decides everything that is random.
+        folder: Where to keep the network; by default in the run's folder, named after the budgets.
+        data: Where the images are, if not where they were.
+        processes: As for `search_run`.
+        callback: Told where the search is.
+    """
+    settings = settings or SearchSettings()
+    folder = folder or Path(run) / "networks" / network_name(budgets, settings, seed)
+    job = SearchJob(Path(run), Path(folder), tuple(budgets), settings, data, seed)
+    return search_run(job, processes=processes, callback=callback)
+
+
+def search_run(
+    job: SearchJob, *, processes: int = 1, callback: SearchCallback | None = None
+) -> FoundNetwork:
     """Search on the supernet of a run; what was found before is not searched for again.
 
     Args:
         job: What to do.
         processes: How many processes share the work; under ``torchrun`` its own number counts. With
             more than one, call this under ``if __name__ == "__main__":``.
-        report: Told where the search is.
+        callback: Told where the search is.
     """
     require_processes(processes)
-    found = found_before(job)
-    if found is None:
-        with only_one(job.folder) if is_first_process() else nullcontext():
-            run_together(processes, _search, job, first_only={"report": report})
-        found = found_before(job)
-        assert found is not None, "a search ends with a network"
-    return found
-
-
-def found_before(job: SearchJob) -> Found | None:
-    """Return what this very search has found before, or None."""
-    folder = NetworkFolder(job.folder)
-    details = folder.read_search()
-    if details is None or details.get("inputs") != inputs(job):
-        return None
-    if details.get("fits") and not folder.architecture.exists():
-        return None  # it was removed; the journal still knows all answers
+    file = search_step(job, processes, callback).do()
     problem = Problem(TrainedSupernet.open(job.run).space, job.budgets)
     try:
-        network = Architecture.parse(problem.space, details["architecture"])
-    except (KeyError, AttributeError, InvalidArchitectureError) as error:
-        raise ArtifactError(f"{folder.search}: is not what a search wrote ({error})") from None
-    # Whether it fits is not a matter of what a file says.
-    return Found(network, problem.fits_discrete(network), problem.costs(network), details)
+        network = Architecture.parse(problem.space, file.architecture)
+    except InvalidArchitectureError as error:
+        path = files.shown_path(NetworkFolder(job.folder).search)
+        raise ArtifactError(f"{path}: architecture: {error}; remove it to search anew") from None
+    # What it costs and whether it fits is not a matter of what a file says.
+    fits = problem.fits_discrete(network)
+    return FoundNetwork(network, problem.costs(network), fits, job.folder, file)
 
 
-def inputs(job: SearchJob) -> Json:
-    """Return what decides a search; one with other inputs is another search."""
+def search_step(
+    job: SearchJob, processes: int = 1, callback: SearchCallback | None = None
+) -> Step[SearchFile]:
+    """Return a search as a step, to ask whether it is done."""
+
+    def make() -> None:
+        is_first = is_first_process()
+        with only_one(job.folder) if is_first else nullcontext():
+            if is_first:
+                NetworkFolder(job.folder).require_own()
+            run_together(processes, _search, job, first_only={"callback": callback})
+
+    return Step(NetworkFolder(job.folder).search, SearchFile, _inputs(job), make)
+
+
+def _inputs(job: SearchJob) -> Json:
+    return _deciding(job) | {"attempt": job.attempt, "asked": job.asked_limits}
+
+
+def _deciding(job: SearchJob) -> Json:
+    """Return what decides the answers that a search is given."""
     return {
         "algorithm": ALGORITHM,
         "supernet": TrainedSupernet.open(job.run).digest(),
-        "budgets": [described(budget) for budget in job.budgets],
+        "budgets": [[budget.limit, table_digest(budget)] for budget in job.budgets],
         "settings": dataclasses.asdict(job.settings),
+        "seed": job.seed,
     }
 
 
-def described(budget: Budget) -> Json:
-    """Return what a search writes down of a budget."""
-    return {
-        "resource": budget.name,
-        "limit": budget.limit,
-        "unit": budget.table.unit,
-        "device": budget.table.provenance.device,
-        "table": hashlib.sha256(budget.table.to_json().encode()).hexdigest(),
-    }
-
-
-def _search(processes: Processes, job: SearchJob, report: Report | None = None) -> None:
+def _search(processes: Processes, job: SearchJob, callback: SearchCallback | None = None) -> None:
     """Do one process's share of a search."""
     run = TrainedSupernet.open(job.run)
     problem = Problem(run.space, job.budgets)
     data = run.data(job.source)
-    supernet = run.supernet().to(processes.device)
     effort = Effort.of(
         job.settings, len(data.heldout), images_per_network(data), shares=processes.count
     )
     folder = NetworkFolder(job.folder)
-    identity = inputs(job)
     # Batches and paths differ with the number of processes: answers then are others too.
-    asked = identity | {"effort": dataclasses.asdict(effort), "processes": processes.count}
-    journal = Journal(folder.journal, asked, writes=processes.is_first)
+    around = {"effort": dataclasses.asdict(effort), "processes": processes.count}
+    journal = Journal(folder.journal, _deciding(job) | around, writes=processes.is_first)
     processes.wait()  # all have read it before the first goes on writing
-    answers = question_of(
-        supernet,
+    asked = evaluators(
+        run.supernet().to(processes.device),
         data,
-        effort,
-        seed=job.settings.seed,
+        effort.batch_size,
+        seed=job.seed,
         first_call=journal.num_gradients,
         processes=processes,
     )
-    known = Question(journal.objective(answers.objective), journal.score(answers.score))
+    asked = Evaluators(journal.objective(asked.objective), journal.score(asked.score))
     points: dict[int, RelaxedPoint] = {}
     every = max(1, -(-effort.steps // _SNAPSHOTS))
     log = SearchLog(folder.tensorboard, problem) if processes.is_first else None
     started = time.monotonic()
     with closing(log) if log is not None else nullcontext(), StopSignals() as signals:
 
-        def tell(moment: SearchMoment) -> None:
+        def watch(moment: SearchMoment) -> None:
             step, point = moment.step, moment.point
             is_kept = step is not None and step.index % every == 0
             if step is not None and point is not None and is_kept:
                 points[step.index] = point
             if log is not None:
                 log.write(moment, with_point=is_kept)
-            if report is not None:
-                report(moment)
+            if callback is not None:
+                callback(moment)
             signals.stop_if_asked(processes, moment.done)
 
-        result, local = search(problem, known, job.settings, effort, tell)
+        result = search(problem, asked, job.settings, effort, seed=job.seed, callback=watch)
         if log is not None:
             log.write_end(result)
     if processes.is_first:
         folder.discard_search()
-        if result.point is not None:
-            folder.save_point(result.point)
-        folder.save_trace(result.trace, points)
-        folder.save_tables([budget.table for budget in problem.budgets])
-        if result.fits:  # a network that does not fit is never handed on
-            folder.save_architecture(result.architecture)
-        folder.save_search(
-            {
-                "inputs": identity,
-                **outcome(problem, result, local),
-                "effort": {**dataclasses.asdict(effort), "images": effort.images},
-                "seconds": time.monotonic() - started,
-                "versions": versions(),
-            }
-        )
+        seconds = time.monotonic() - started
+        inputs = files.digest_of(_inputs(job))
+        save_search(job, problem, result, points, effort, inputs=inputs, seconds=seconds)
     processes.wait()  # all look at what the first has written
-
-
-def outcome(problem: Problem, result: SearchResult, local: LocalSearch | None) -> Json:
-    """Return what a search writes down of what it found."""
-    projection = result.projection
-    return {
-        "architecture": str(result.architecture),
-        "fits": result.fits,
-        "costs": result.costs,
-        "limits": dict(zip(problem.labels, (b.limit for b in problem.budgets), strict=True)),
-        "loss": result.value,
-        "status": result.status.name.lower(),
-        "gap": result.gap,
-        "projection": projection
-        and {
-            "method": projection.method,
-            "architecture": str(projection.architecture),
-            "credit": projection.credit,
-            "thinned": projection.thinned,
-        },
-        "local_search": local
-        and {
-            "projected_loss": local.first_score,
-            "loss": local.score,
-            "networks": local.num_networks,
-        },
-    }

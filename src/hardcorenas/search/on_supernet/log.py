@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hardcorenas import files
 from hardcorenas.errors import ArtifactError
 from hardcorenas.search.on_supernet.heat_map import heat_map
 from hardcorenas.train.log import FLUSH_SECONDS
@@ -19,47 +20,43 @@ from hardcorenas.train.log import FLUSH_SECONDS
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hardcorenas.artifacts import TraceStep
     from hardcorenas.search.on_supernet.searching import SearchMoment
     from hardcorenas.search.point import RelaxedPoint
     from hardcorenas.search.problem import Problem
-    from hardcorenas.search.result import SearchResult, TraceStep
+    from hardcorenas.search.result import SearchResult
 
 # TensorBoard shows ten images of a name, by chance; so start and end have names of their own.
 START, DURING, END = "1 at the start", "2 on the way", "3 at the end"
+_SUFFIX = ".hardcorenas-search"  # tells our files from others that may be in the folder
 
 
 class SearchLog:
-    """Writes one search; what another wrote to the folder is taken away first.
+    """Writes one search; what another search wrote to the folder is taken away first.
 
-    A search that is begun again tells all its steps again, those it knows from before in no time.
-
-    Args:
-        folder: TensorBoard's folder.
-        problem: Names and limits of the budgets.
+    A search that goes on says all its steps again, those that the journal answers in no time.
     """
 
     def __init__(self, folder: Path, problem: Problem) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        for old in folder.glob("events.out.tfevents.*"):
+        for old in folder.glob(f"events.out.tfevents.*{_SUFFIX}"):
             try:
                 old.unlink()
             except OSError as error:
-                raise ArtifactError(f"{old}: cannot be removed ({error.strerror})") from error
+                reason = files.reason(error)
+                raise ArtifactError(f"{old}: cannot be removed ({reason})") from error
         self._problem = problem
         stages = problem.space.stages
         self._num_choices = [len(stages[s].choices) for s, _ in problem.positions]
         self._num_depths = [len(stage.depths) for stage in stages]
         # A TensorBoard that has the removed files in memory forgets them by the purge.
-        self._writer = SummaryWriter(str(folder), purge_step=0, flush_secs=FLUSH_SECONDS)
+        self._writer = SummaryWriter(
+            str(folder), purge_step=0, flush_secs=FLUSH_SECONDS, filename_suffix=_SUFFIX
+        )
 
     def write(self, moment: SearchMoment, *, with_point: bool) -> None:
-        """Write where the search is.
-
-        Args:
-            moment: The step, or that a network was scored.
-            with_point: Whether to draw the point that the step started from.
-        """
+        """Write where the search is; draw the point that its step started from if told to."""
         step = moment.step
         if step is None:
             self._writer.add_scalar("search/best loss", moment.loss, moment.done)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _LONGEST = 120  # file systems allow 255 bytes
 
 
-def network_name(budgets: Sequence[Budget], settings: SearchSettings) -> str:
+def network_name(budgets: Sequence[Budget], settings: SearchSettings, seed: int = 0) -> str:
     """Return a name such as ``latency-4ms-params-2M``, with all settings that are not usual."""
     parts = [
         f"{_word(label)}-{_amount(budget)}"
@@ -30,6 +30,7 @@ def network_name(budgets: Sequence[Budget], settings: SearchSettings) -> str:
         value = getattr(settings, field.name)
         if value != getattr(usual, field.name):
             parts.append(value if isinstance(value, str) else f"{field.name}-{value:g}")
+    parts += [f"seed-{seed}"] if seed else []
     name = "-".join(parts)
     if len(name) <= _LONGEST:
         return name

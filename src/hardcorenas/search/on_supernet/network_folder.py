@@ -1,39 +1,42 @@
 """The folder of one network that was searched for: what it is, how it was found, what it became.
 
-search.json          budgets, network, costs, and what the search looked at
-architecture.json    the network
-architecture.timm    the network as timm writes it
-tables/              what each choice costs, for budgets on what was measured
-point.json           the relaxed point that it was projected from
-trace.jsonl          the search, step by step, with some of the points that steps started from
-tensorboard/         the same for TensorBoard, from the first step on
-journal.jsonl        every answer that the search was given, to go on from
-finetune/            the training of the network, and its weights
-network.*            the exported files
-certificate.json     the measurement
+Nobody else spells the names of these files. A folder that holds a file under one of these names
+which no search wrote is not searched into, and nothing is removed but what this tool has written.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from hardcorenas import files
+from hardcorenas.artifacts import ExportFile, PointFile, PointRecord, SearchFile
 from hardcorenas.errors import ArtifactError, HardcorenasError
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from hardcorenas.files import Json
+    from hardcorenas.artifacts import TraceStep
     from hardcorenas.resources import ResourceTable
     from hardcorenas.search.point import RelaxedPoint
-    from hardcorenas.search.result import TraceStep
 
-FORMAT_VERSION = 1
+_OURS = re.compile(rb'\s*\{\s*"format"\s*:\s*"hardcorenas\.')
+
+
+class _Inside:
+    """A name inside the folder."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, folder: NetworkFolder, _owner: type[NetworkFolder]) -> Path:
+        return folder.path / self._name
 
 
 @dataclass(frozen=True)
@@ -46,57 +49,33 @@ class NetworkFolder:
 
     path: Path
 
-    @property
-    def search(self) -> Path:
-        """What was found."""
-        return self.path / "search.json"
+    search = _Inside("search.json")  # budgets, network, costs, and what the search looked at
+    journal = _Inside("journal.jsonl")  # every answer that the search was given, to go on from
+    trace = _Inside("trace.jsonl")  # the search, step by step, with some of its points
+    point = _Inside("point.json")  # the relaxed point that the network was projected from
+    architecture = _Inside("architecture.json")  # the network
+    timm = _Inside("architecture.timm")  # the network as timm writes it
+    tables = _Inside("tables")  # what each choice costs, for budgets on what was measured
+    tensorboard = _Inside("tensorboard")  # the search for TensorBoard, from the first step on
+    finetune = _Inside("finetune")  # the training of the network, and its weights
+    compare = _Inside("compare")  # trainings of other networks, to compare with
+    export = _Inside("export.json")  # which files the network was exported to, beside it
+    onnx = _Inside("network.onnx")  # the one of them that gets certified
+    certificate = _Inside("certificate.json")  # the measurement
+    summary = _Inside("summary.json")  # all that a whole job has made
 
-    @property
-    def architecture(self) -> Path:
-        """The network."""
-        return self.path / "architecture.json"
+    def table(self, number: int) -> Path:
+        """The table of a budget, counted from 1."""
+        return self.tables / f"{number}.json"
 
-    @property
-    def journal(self) -> Path:
-        """The answers that the search was given."""
-        return self.path / "journal.jsonl"
-
-    @property
-    def tensorboard(self) -> Path:
-        """TensorBoard's folder of the search."""
-        return self.path / "tensorboard"
-
-    @property
-    def finetune(self) -> Path:
-        """The folder of the fine-tuning."""
-        return self.path / "finetune"
-
-    @property
-    def certificate(self) -> Path:
-        """The certificate."""
-        return self.path / "certificate.json"
-
-    def save_search(self, content: Json) -> None:
-        """Write what was found; this comes last, and says that the search is done."""
-        text = files.dump(content, kind="search", version=FORMAT_VERSION)
-        files.write_text(self.search, text)
-
-    def read_search(self) -> Json | None:
-        """Return what was found, or None if nothing was yet."""
-        if not self.search.exists():
-            return None
-        return files.parse(
-            files.read_text(self.search),
-            kind="search",
-            version=FORMAT_VERSION,
-            source=str(self.search),
-        )
+    def further_certificate(self, number: int) -> Path:
+        """The second certificate, the third, and so on, where budgets have tables of their own."""
+        return self.certificate.with_stem(f"{self.certificate.stem}-{number}")
 
     def save_architecture(self, network: Architecture) -> None:
         """Write the network, and as timm writes it."""
         network.save(self.architecture)
-        text = json.dumps(network.to_timm(), indent=1)
-        files.write_text(self.path / "architecture.timm", f"{text}\n")
+        files.write_text(self.timm, f"{json.dumps(network.to_timm(), indent=1)}\n")
 
     def load_architecture(self) -> Architecture:
         """Return the network."""
@@ -108,49 +87,83 @@ class NetworkFolder:
 
     def save_point(self, point: RelaxedPoint) -> None:
         """Write the relaxed point."""
-        text = files.dump(plain_point(point), kind="point", version=FORMAT_VERSION)
-        files.write_text(self.path / "point.json", text)
+        record = point_record(point)
+        PointFile(record.alpha, record.beta).save(self.point)
 
-    def save_trace(self, steps: Sequence[TraceStep], points: dict[int, RelaxedPoint]) -> None:
+    def save_trace(self, steps: Sequence[TraceStep], points: Mapping[int, RelaxedPoint]) -> None:
         """Write the steps, and the points that some of them started from."""
         lines = []
         for step in steps:
-            line: dict[str, Any] = dataclasses.asdict(step)
             if step.index in points:
-                line["point"] = plain_point(points[step.index], digits=4)
-            lines.append(json.dumps(line))
-        files.write_text(self.path / "trace.jsonl", "".join(f"{line}\n" for line in lines))
+                record = point_record(points[step.index], digits=4)
+                step = msgspec.structs.replace(step, point=record)  # noqa: PLW2901
+            lines.append(json.dumps(step.to_dict()) + "\n")
+        files.write_text(self.trace, "".join(lines))
 
     def save_tables(self, tables: Sequence[ResourceTable]) -> None:
         """Write the measured tables of budgets; those that are counted can be counted again."""
         for number, table in enumerate(tables, start=1):
             if table.calibration is not None:
-                table.save(self.path / "tables" / f"{number}.json")
+                table.save(self.table(number))
+
+    def require_own(self) -> None:
+        """Raise if a search would write over something that no search wrote."""
+        if _is_ours(self.search) or _is_ours(self.journal):
+            return
+        names = (self.search, self.journal, self.trace, self.point, self.architecture, self.timm)
+        for path in (*names, self.table(1)):
+            if path.exists():
+                raise ArtifactError(
+                    f"{files.shown_path(path)}: was not written by a search; remove it, or name "
+                    f"another folder"
+                )
 
     def discard_search(self) -> None:
-        """Forget a search and what came of it, before another takes its place.
+        """Remove a search and what came of it, before another takes its place.
 
         Its trace is written over, and its scalars were taken away when the other began.
         """
-        patterns = (
-            "search.json",
-            "point.json",
-            "architecture.*",
-            "network.*",
-            "export.json",
-            "tables/*.json",
-        )
-        stale = [path for p in patterns for path in self.path.glob(p)]
-        for path in (*stale, *self.path.glob("certificate*.json"), self.path / "summary.json"):
+        for path in list(self._of_the_search_before()):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
-                raise ArtifactError(f"{path}: cannot be removed ({error.strerror})") from error
+                reason = files.reason(error)
+                raise ArtifactError(f"{path}: cannot be removed ({reason})") from error
+
+    def _of_the_search_before(self) -> Iterator[Path]:
+        before = SearchFile.load_if_there(self.search)
+        documents = [self.search, self.point, self.architecture, self.summary, self.certificate]
+        for number in range(1, 1 + len(before.budgets if before else ())):
+            documents += [self.table(number), self.further_certificate(number)]
+        yield from filter(_is_ours, documents)
+        yield self.timm
+        if _is_ours(self.export):
+            yield from self._exported()
+            yield self.export
+
+    def _exported(self) -> Iterator[Path]:
+        """Yield exported files that are as they were written."""
+        try:
+            written = ExportFile.load(self.export).files
+        except ArtifactError:  # of another version: the next export writes over its files
+            return
+        for name, digest in written.items():
+            if files.digest(self.path / name) == digest:
+                yield self.path / name
 
 
-def plain_point(point: RelaxedPoint, digits: int = 9) -> Json:
-    """Return a point's probabilities as plain numbers."""
-    return {
-        "alpha": point.alpha_shares.round(digits).tolist(),
-        "beta": point.beta_shares.round(digits).tolist(),
-    }
+def point_record(point: RelaxedPoint, digits: int = 9) -> PointRecord:
+    """Return a point's probabilities as files keep them."""
+    alpha, beta = (
+        tuple(tuple(row) for row in shares.round(digits).tolist())
+        for shares in (point.alpha_shares, point.beta_shares)
+    )
+    return PointRecord(alpha, beta)
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether a file says of itself that this tool wrote it."""
+    if not files.is_file(path):
+        return False
+    with path.open("rb") as file:
+        return _OURS.match(file.read(100)) is not None

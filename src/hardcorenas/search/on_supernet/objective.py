@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,23 +11,81 @@ import numpy as np
 from hardcorenas.search.result import Evaluation
 from hardcorenas.supernet.all_choices import all_choices_gradient
 from hardcorenas.supernet.paths import draw_paths
+from hardcorenas.train.data import training_batches
+from hardcorenas.train.evaluate import CALIBRATION_IMAGES, heldout_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from torch import Tensor
 
+    from hardcorenas.jobs.processes import Processes
     from hardcorenas.search.point import Floats, RelaxedPoint
+    from hardcorenas.search.result import Objective, Score
     from hardcorenas.supernet.model import Supernet
+    from hardcorenas.train.data import ImageData
 
     Mean = Callable[[Floats], Floats]
+
+SCORE_IMAGES = 2000  # held-out images that a network is scored on
+
+
+@dataclass(frozen=True)
+class Evaluators:
+    """What a search asks of a supernet.
+
+    Attributes:
+        objective: Loss and gradients at a point, on a fresh batch of held-out images.
+        score: Held-out loss of one network, with batch norm statistics of training images.
+    """
+
+    objective: Objective
+    score: Score
+
+
+def evaluators(
+    supernet: Supernet,
+    data: ImageData,
+    batch_size: int,
+    *,
+    seed: int = 0,
+    first_call: int = 0,
+    processes: Processes,
+) -> Evaluators:
+    """Return what a search asks of a supernet, answered on its images.
+
+    Args:
+        supernet: The model.
+        data: Its images.
+        batch_size: Of the objective.
+        seed: Of the order of images and of the paths.
+        first_call: How many evaluations of the objective were made before.
+        processes: Who shares the work.
+    """
+    objective = SupernetObjective(
+        supernet,
+        _heldout_batches(data, batch_size, seed, first_call, processes),
+        seed=seed,
+        first_call=first_call,
+        rank=processes.rank,
+        mean=processes.mean,
+    )
+    return Evaluators(
+        objective,
+        lambda network: heldout_loss(supernet, network, data, processes, SCORE_IMAGES),
+    )
+
+
+def images_per_network(data: ImageData) -> int:
+    """Return how many images scoring one network takes: for its statistics, and for its loss."""
+    return min(CALIBRATION_IMAGES, len(data.train)) + min(SCORE_IMAGES, len(data.heldout))
 
 
 class SupernetObjective:
     """Loss and gradients of a supernet along paths drawn from a point, a new batch a call.
 
     Args:
-        supernet: In evaluation mode; its weights stay as they are.
+        supernet: Set to evaluation mode; its weights stay as they are.
         batches: Images and labels for one call after the other.
         seed: Of the paths.
         first_call: Number of the first call, for a search that goes on.
@@ -69,3 +129,25 @@ class SupernetObjective:
         loss, *means = np.split(self._mean(np.concatenate(parts)), sizes[:-1])
         num_blocks = len(rows) - len(answer.beta)
         return Evaluation(float(loss[0]), means[:num_blocks], means[num_blocks:])
+
+
+def _heldout_batches(
+    data: ImageData, batch_size: int, seed: int, first: int, processes: Processes
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Give held-out images in batches, in a new order each time they have all been seen."""
+    per_epoch = len(data.heldout) // batch_size
+    for epoch in itertools.count(first // per_epoch):
+        for images, labels in training_batches(
+            data.heldout,
+            augmentation="none",
+            mean=data.mean,
+            std=data.std,
+            resolution=data.resolution,
+            batch_size=batch_size,
+            seed=seed,
+            epoch=epoch,
+            rank=processes.rank,
+            world_size=processes.count,
+            first_batch=max(0, first - epoch * per_epoch),
+        ):
+            yield images.to(processes.device), labels.to(processes.device)

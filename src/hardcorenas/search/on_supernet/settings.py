@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.search.bcsfw import Start
-from hardcorenas.search.projection import Method as Projection
+from hardcorenas.search.bcsfw import InitialPoint
+from hardcorenas.search.projection import ProjectionMethod
 from hardcorenas.settings import Settings, setting
 
-Method = Literal["bcsfw", "random", "evolution", "penalty"]
+SearchMethod = Literal["bcsfw", "random", "evolution", "penalty"]
 
 DEFAULT_LOCAL_NETWORKS = 40
 # An image with gradients by every choice takes as long as so many that only pass through a network:
@@ -25,11 +25,13 @@ _SAFE_PROJECTIONS = ("exact", "greedy", "joint")
 class SearchSettings(Settings):
     """How a network is searched for."""
 
-    method: Method = setting(
+    method: SearchMethod = setting(
         "bcsfw", "bcsfw; for comparison random, evolution or penalty, all at the same cost."
     )
-    start: Start = setting("balanced", "Where BCSFW starts: balanced, or lightest, as the paper.")
-    projection: Projection = setting(
+    start: InitialPoint = setting(
+        "balanced", "Where BCSFW starts: balanced, or lightest, as the paper."
+    )
+    projection: ProjectionMethod = setting(
         "exact",
         "How its point becomes a network: exact, greedy or joint; argmax and relaxed need not "
         "keep the budgets.",

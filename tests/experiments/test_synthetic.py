@@ -10,7 +10,7 @@ from hardcorenas.resources import Budget
 from hardcorenas.search.initial import balanced_point
 from hardcorenas.search.point import RelaxedPoint, point_of
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.synthetic import AdditiveUtility
+from synthetic import AdditiveUtility
 
 STAGE = hc.Stage(8, 1, "relu", (1, 3), (2, 3), (3,), (False,))
 SPACE = hc.SearchSpace("small", 8, 1, 2, hc.Stem(8), (STAGE, STAGE), hc.Head(8))
