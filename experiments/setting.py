@@ -23,7 +23,7 @@ import torch
 
 import hardcorenas as hc
 from hardcorenas import files
-from hardcorenas.deploy.certificate import Certificate
+from hardcorenas.artifacts import Certificate
 from hardcorenas.jobs.processes import Processes
 from hardcorenas.machine import num_cores
 from hardcorenas.search.on_supernet.job import Found, SearchJob, search_run

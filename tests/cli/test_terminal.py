@@ -14,13 +14,12 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import hardcorenas as hc
+from hardcorenas.artifacts import Certificate, Entry, Timing
 from hardcorenas.cli import live, tables
 from hardcorenas.cli.certify import print_certificate
 from hardcorenas.cli.live import LiveBar, fitted
 from hardcorenas.cli.run_progress import print_comparison, print_curve
 from hardcorenas.cli.search_progress import print_found, print_tightness
-from hardcorenas.deploy.certificate import Certificate, Entry
-from hardcorenas.deploy.network_timing import Timing
 from hardcorenas.pipeline.outcome import Compared
 from hardcorenas.resources import AdditiveTable, Budget, Provenance
 from hardcorenas.resources.units import UNITS

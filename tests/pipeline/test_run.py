@@ -14,10 +14,10 @@ import torch
 from PIL import Image
 
 import hardcorenas as hc
-from hardcorenas.deploy.saved_network import read_card
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import Interrupted
+from hardcorenas.networks.saved_network import read_card
 from hardcorenas.pipeline.run import run
 from hardcorenas.train import finetune
 from pipeline.tiny_run import (

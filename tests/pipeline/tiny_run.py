@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import os
@@ -19,12 +18,11 @@ from pathlib import Path
 import pytest
 
 import hardcorenas as hc
-from hardcorenas.deploy.certificate import Certificate, Entry, Timing
+from hardcorenas.artifacts import Certificate, Entry, Provenance, Timing
 from hardcorenas.pipeline.run import run
 from hardcorenas.pipeline.watcher import Watcher
 from hardcorenas.resources import AdditiveTable
 from hardcorenas.resources.calibration import Calibration
-from hardcorenas.resources.provenance import Provenance
 from hardcorenas.resources.targets import make_target
 from pipeline.tiny_search import one_thread
 from train.tiny_task import SPACE, SPACE_TOML, write_images
@@ -146,7 +144,7 @@ def latency_table(*, device=None, runtime="onnxruntime", threads=1, batch_size=1
         batch_size: Images at once.
         times: Nanoseconds a MAC.
     """
-    known = dataclasses.asdict(make_target(runtime, threads=threads).fingerprint)
+    known = make_target(runtime, threads=threads).identity.to_dict()
     counted = hc.count(SPACE, "macs")
     return AdditiveTable(
         SPACE,

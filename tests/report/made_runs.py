@@ -16,11 +16,9 @@ import numpy as np
 
 import hardcorenas as hc
 from hardcorenas import files
-from hardcorenas.deploy.certificate import Certificate, Entry
-from hardcorenas.deploy.network_timing import Timing
+from hardcorenas.artifacts import Certificate, Entry, Provenance, Timing
 from hardcorenas.resources import AdditiveTable, Budget
 from hardcorenas.resources.calibration import Calibration
-from hardcorenas.resources.provenance import Provenance
 from hardcorenas.search.baselines import search_penalty, search_random
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.local import search_locally

@@ -5,6 +5,7 @@ one, or a line of a file of lines.
 """
 
 from hardcorenas.artifacts.base import Artifact, Record, StepArtifact, read_lines
+from hardcorenas.artifacts.card import CardFile
 from hardcorenas.artifacts.certificate import Certificate, Entry, Timing, Verdict, worst
 from hardcorenas.artifacts.export import ExportedFile, ExportFile
 from hardcorenas.artifacts.search import (
@@ -17,6 +18,12 @@ from hardcorenas.artifacts.search import (
     TraceStep,
 )
 from hardcorenas.artifacts.summary import SummaryFile, SweepFile, SweepRow, TrainedRow
+from hardcorenas.artifacts.table import (
+    CalibrationRecord,
+    Provenance,
+    TableFile,
+    TargetRecord,
+)
 from hardcorenas.artifacts.training import (
     DataRecord,
     FinetunedFile,
@@ -29,6 +36,8 @@ from hardcorenas.artifacts.training import (
 __all__ = [
     "Artifact",
     "BudgetRecord",
+    "CalibrationRecord",
+    "CardFile",
     "Certificate",
     "DataRecord",
     "Entry",
@@ -41,6 +50,7 @@ __all__ = [
     "PointFile",
     "PointRecord",
     "ProjectionRecord",
+    "Provenance",
     "Record",
     "RunFile",
     "SearchFile",
@@ -49,6 +59,8 @@ __all__ = [
     "SupernetFile",
     "SweepFile",
     "SweepRow",
+    "TableFile",
+    "TargetRecord",
     "Timing",
     "TraceStep",
     "TrainedRow",

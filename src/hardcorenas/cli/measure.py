@@ -13,8 +13,8 @@ from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the c
 from hardcorenas.cli.progress import progress_bar
 from hardcorenas.cli.tables import print_sentence, print_table, text_table
 from hardcorenas.errors import HardcorenasError
-from hardcorenas.resources.calibration import DEFAULT_CONFIDENCE, check_confidence
-from hardcorenas.resources.plan import DEFAULT_NETWORKS, DEFAULT_UNSEEN, Plan
+from hardcorenas.resources.plan import Plan
+from hardcorenas.resources.settings import DeviceSettings, PlanSettings
 from hardcorenas.resources.targets import TARGETS
 from hardcorenas.space import SearchSpace, preset_names
 
@@ -40,9 +40,9 @@ def measure(
     classes: Annotated[WholeNumber | None, Parameter(group=_WHERE)] = None,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=_WHERE)] = None,
     minutes: Annotated[float, Parameter(group=_HOW)] = DEFAULT_MINUTES,
-    confidence: Annotated[float, Parameter(group=_HOW)] = DEFAULT_CONFIDENCE,
-    networks: Annotated[WholeNumber, Parameter(group=_HOW)] = DEFAULT_NETWORKS,
-    unseen: Annotated[WholeNumber, Parameter(group=_HOW)] = DEFAULT_UNSEEN,
+    confidence: Annotated[float, Parameter(group=_HOW)] = DeviceSettings.confidence,
+    networks: Annotated[WholeNumber, Parameter(group=_HOW)] = PlanSettings.networks,
+    unseen: Annotated[WholeNumber, Parameter(group=_HOW)] = PlanSettings.unseen,
     seed: Annotated[WholeNumber, Parameter(group=_HOW)] = 0,
     bundle: Annotated[Path | None, Parameter(group=_ELSEWHERE)] = None,
     from_result: Annotated[Path | None, Parameter(group=_ELSEWHERE)] = None,
@@ -68,7 +68,7 @@ def measure(
         bundle: Write a zip to run on a device instead of measuring here.
         from_result: Make the table from what the zip wrote on the device.
     """
-    check_confidence(confidence)
+    DeviceSettings(confidence=confidence)
     if from_result is not None:
         if space is not None or bundle is not None or (resolution, classes) != (None, None):
             raise HardcorenasError(

@@ -91,7 +91,7 @@ class RunProgress(Watcher):
 def print_outcome(outcome: Outcome) -> None:
     """Print one summary: files, comparison, certificates."""
     print()
-    print_exported(outcome.exported)
+    print_exported(outcome.folder, outcome.exported)
     print()
     print_comparison(outcome)
     for certificate in outcome.certificates:

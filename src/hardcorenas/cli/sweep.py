@@ -40,8 +40,8 @@ def sweep(
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     wanted = asked_for(config, changes, budget=budget, data=data, space=space, folder=folder)
 
+    from hardcorenas.artifacts import worst
     from hardcorenas.cli.run_progress import RunProgress, print_curve
-    from hardcorenas.deploy.certificate import worst
     from hardcorenas.pipeline.sweep import sweep as do
 
     texts = [text.strip() for text in budgets.split(",") if text.strip()]

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardcorenas import files
-from hardcorenas.deploy.certificate import Certificate, certify
+from hardcorenas.deploy.certificate import certified, certify
+from hardcorenas.deploy.network_timing import telling_median
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.pipeline.table_step import is_of_this_device
 from hardcorenas.resources import Budget
+from hardcorenas.resources.targets import target_like
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
+    from hardcorenas.artifacts import Certificate, Timing
     from hardcorenas.config import CertifyConfig
-    from hardcorenas.deploy.network_timing import Timing
+    from hardcorenas.deploy.settings import Format
     from hardcorenas.pipeline.watcher import Watcher
-    from hardcorenas.space import Architecture
 
 _MORE_TRIES = 2  # where the machine was too busy to tell
 
@@ -37,39 +38,39 @@ class Certified:
 
 
 def certify_exported(
-    model: Path,
-    architecture: Architecture,
+    folder: Path,
     budgets: Sequence[Budget],
     *,
     certificate: Path,
     config: CertifyConfig,
     watcher: Watcher,
 ) -> list[Certified]:
-    """Return the certificates of an ONNX file; what was certified before is not timed again.
+    """Return the certificates of exported files; what was certified before is not timed again.
 
     A certificate is of one table. Budgets that are counted go with the first; those of other
     devices cannot be measured here and have none.
 
     Args:
-        model: The exported file.
-        architecture: Of the network in it; timed itself on a target that runs no ONNX files.
+        folder: Where the network was exported to.
         budgets: What it has to keep.
         certificate: Where to keep the first; the next get a number.
         config: How long to time.
         watcher: Told what is done.
     """
-    found = []
-    for number, group in enumerate(_groups(budgets, watcher)):
+    from hardcorenas.deploy.formats import FILE_FORMATS
+
+    results = []
+    for number, group in enumerate(certifiable(budgets, watcher)):
         path = certificate if number == 0 else certificate.with_stem(f"certificate-{number + 1}")
-        known = _known(path, model, architecture, group)
-        if known is not None:
+        file = folder / FILE_FORMATS[certified_format(group)].file_name
+        made = certified(path, file, group)
+        if made is not None:
             watcher.skip("certificate", f"{path} is of this file")
         else:
-            subject = model if _runs_onnx(group) else architecture
-            known = _certify(subject, group, config, watcher)
-            known.save(path)
-        found.append(Certified(tuple(group), known))
-    return found
+            made = _certify(file, group, config, watcher)
+            made.save(path)
+        results.append(Certified(tuple(group), made))
+    return results
 
 
 def tightened(budgets: Sequence[Budget], certified: Sequence[Certified]) -> list[Budget]:
@@ -95,21 +96,21 @@ def tightened(budgets: Sequence[Budget], certified: Sequence[Certified]) -> list
 
 def _at_pace(timing: Timing) -> int:
     """Return what a verdict was given by: the median, less what the machine was slower."""
-    if timing.is_clean:
-        return round(timing.median / max(1.0, timing.pace))
-    return round(timing.all_median / max(1.0, timing.all_pace))
+    median, pace = telling_median(timing)
+    return round(median / max(1.0, pace))
 
 
-def _groups(budgets: Sequence[Budget], watcher: Watcher) -> list[list[Budget]]:
+def certifiable(budgets: Sequence[Budget], watcher: Watcher | None = None) -> list[list[Budget]]:
     """Return the budgets that certificates can be made of, one list for each."""
     groups = [[budget for budget in budgets if budget.table.calibration is None]]
     tables = {id(b.table): b.table for b in budgets if b.table.calibration is not None}
     for number, table in enumerate(tables.values()):
         if not is_of_this_device(table):
-            watcher.say(
-                f"no certificate for {table.provenance.device}: it is not this device; run there: "
-                f"hardcorenas certify"
-            )
+            if watcher is not None:
+                watcher.say(
+                    f"no certificate for {table.provenance.device}: it is not this device; "
+                    f"run there: hardcorenas certify"
+                )
             continue
         mine = [budget for budget in budgets if budget.table is table]
         if number == 0:
@@ -119,41 +120,26 @@ def _groups(budgets: Sequence[Budget], watcher: Watcher) -> list[list[Budget]]:
     return [group for group in groups if group]
 
 
-def _runs_onnx(budgets: Sequence[Budget]) -> bool:
-    """Return whether what certifies these budgets takes an ONNX file; counting does."""
-    runtimes = {budget.table.provenance.runtime for budget in budgets} - {None}
-    return not runtimes & {"torch", "torch-compile"}
-
-
-def _known(
-    path: Path, model: Path, architecture: Architecture, budgets: Sequence[Budget]
-) -> Certificate | None:
-    """Return a certificate made before, if it is clear and of this file, these budgets, tables."""
-    if not path.exists():
-        return None
-    certificate = Certificate.load(path)
-    entries = [(entry.resource, entry.limit, entry.bound) for entry in certificate.entries]
-    # A table that was measured again has other bounds.
-    wanted = [(b.name, b.limit, b.table.cost(architecture)) for b in budgets]
-    same_file = (certificate.model or {}).get("sha256") == files.digest(model)
-    same_network = certificate.architecture == str(architecture)
-    if entries != wanted or not (same_file if _runs_onnx(budgets) else same_network):
-        return None
-    return None if certificate.verdict == "UNCLEAR" else certificate
+def certified_format(budgets: Sequence[Budget]) -> Format:
+    """Return the format of the file that a certificate of these budgets is of."""
+    for budget in budgets:
+        if budget.table.is_measured and (made_on := budget.table.provenance.target) is not None:
+            return target_like(made_on).file_format
+    return "onnx"
 
 
 def _certify(
-    subject: Path | Architecture,
+    file: Path,
     budgets: Sequence[Budget],
     config: CertifyConfig,
     watcher: Watcher,
 ) -> Certificate:
     is_timed = any(budget.table.calibration is not None for budget in budgets)
-    what = subject.name if isinstance(subject, Path) else "the architecture"
-    how = f"timing {what} for up to {config.seconds:g} s" if is_timed else f"counting {what}"
+    how = f"timing {file.name} for up to {config.seconds:g} s"
+    how = how if is_timed else f"counting {file.name}"
     watcher.begin("certificate", how)
     for tries in range(1 + _MORE_TRIES):
-        certificate = certify(subject, budgets, seconds=config.seconds, progress=watcher.progress)
+        certificate = certify(file, budgets, seconds=config.seconds, progress=watcher.progress)
         if certificate.verdict != "UNCLEAR":
             break
         if tries < _MORE_TRIES:

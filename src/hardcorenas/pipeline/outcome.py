@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hardcorenas import files
-from hardcorenas.deploy.certificate import worst
+from hardcorenas.artifacts import worst
 from hardcorenas.versions import versions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hardcorenas.artifacts import Certificate, ExportFile, Verdict
     from hardcorenas.config import Config
-    from hardcorenas.deploy.certificate import Certificate, Verdict
-    from hardcorenas.deploy.export import Exported
     from hardcorenas.search.problem import Problem
     from hardcorenas.space import Architecture
     from hardcorenas.train.finetune import Finetuned
@@ -58,7 +57,7 @@ class Outcome:
     architecture: Architecture
     costs: dict[str, int]
     finetuned: Finetuned
-    exported: tuple[Exported, ...]
+    exported: ExportFile
     certificates: tuple[Certificate, ...]
     attempts: int
     compared: tuple[Compared, ...] = ()
@@ -88,7 +87,7 @@ def save_summary(config: Config, outcome: Outcome) -> None:
         "limits": {label: budget.limit for label, budget in budgets},
         "found": row(outcome.costs, outcome.finetuned),
         "compared": {c.name: row(c.costs, c.finetuned) for c in outcome.compared},
-        "files": [file.path.name for file in outcome.exported],
+        "files": [file.file for file in outcome.exported.exported],
         "versions": versions(),
     }
     text = files.dump(content, kind="summary", version=SUMMARY_VERSION)

@@ -14,13 +14,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from hardcorenas.deploy.export import export_step
 from hardcorenas.errors import ArtifactError, HardcorenasError, InfeasibleBudgetError
 from hardcorenas.jobs.lock import only_one
 from hardcorenas.jobs.processes import count_of_torchrun, suitable_count
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.timm_bridge import require_counterpart
-from hardcorenas.pipeline.certificate_step import certify_exported, tightened
-from hardcorenas.pipeline.exporting import export_finetuned, exported_before
+from hardcorenas.pipeline.certificate_step import (
+    certifiable,
+    certified_format,
+    certify_exported,
+    tightened,
+)
 from hardcorenas.pipeline.outcome import Compared, Outcome, save_summary
 from hardcorenas.pipeline.table_step import is_of_this_device, latency_table
 from hardcorenas.pipeline.watcher import Watcher
@@ -47,8 +52,8 @@ from hardcorenas.train.supernet_training import train_supernet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hardcorenas.artifacts import ExportFile
     from hardcorenas.config import Config
-    from hardcorenas.deploy.export import Exported
     from hardcorenas.space import Architecture
     from hardcorenas.train.finetune import Finetuned
 
@@ -148,7 +153,7 @@ class _WholeJob:
         table = latency_table(self.config, space, self.folder, self.watcher)
         problem = Problem(space, read_budgets(self.config.budgets, space, table))
         for budget in problem.budgets:
-            if budget.table.unit == "ns" and budget.table.calibration is None:
+            if budget.table.is_measured and budget.table.calibration is None:
                 raise HardcorenasError(
                     f"{budget}: its table does not say how it was measured, so nothing could be "
                     f"certified; use one written by: hardcorenas measure"
@@ -198,8 +203,7 @@ class _WholeJob:
             finetuned = self.finetune(place, network)
             exported = self.export(place, network, problem)
             certified = certify_exported(
-                place.path / "network.onnx",
-                network,
+                place.path,
                 problem.budgets,
                 certificate=place.certificate,
                 config=self.config.certify,
@@ -274,27 +278,27 @@ class _WholeJob:
             _discard_unless_same(job)
         return finetune(jobs, processes=self.processes, report=self.watcher.finetuning)
 
-    def export(
-        self, place: NetworkFolder, network: Architecture, problem: Problem
-    ) -> tuple[Exported, ...]:
-        """Write the files; ONNX is always one of them, for it is what gets certified."""
-        formats = tuple(dict.fromkeys(("onnx", *self.config.export.formats)))
+    def export(self, place: NetworkFolder, network: Architecture, problem: Problem) -> ExportFile:
+        """Write the files; what gets certified is always one of them."""
+        needed = [certified_format(group) for group in certifiable(problem.budgets)]
+        formats = tuple(dict.fromkeys((*needed, *self.config.export.formats)))
         tables = [b.table for b in problem.budgets if b.table.calibration is not None]
         batch_sizes = [t.provenance.batch_size for t in tables if is_of_this_device(t)]
         batch_size = batch_sizes[0] if batch_sizes else self.config.device.batch_size
-        before = exported_before(place.finetune, place.path, formats, batch_size)
-        if before is not None:
-            self.watcher.skip("export", f"{place.path} holds these weights")
-            return before
-        self.watcher.begin("export", ", ".join(formats))
-        return export_finetuned(
+        step = export_step(
             self.folder,
             network,
             place.finetune,
             place.path,
-            formats=cast("Any", formats),
+            cast("Any", formats),
             batch_size=batch_size,
         )
+        before = step.done()
+        if before is not None:
+            self.watcher.skip("export", f"{place.path} holds these weights")
+            return before
+        self.watcher.begin("export", ", ".join(formats))
+        return step.do()
 
     def compare(self, outcome: Outcome) -> tuple[Compared, ...]:
         """Treat the lightest, the heaviest and some random networks that fit like the found one."""

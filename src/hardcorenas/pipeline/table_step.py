@@ -8,7 +8,7 @@ from hardcorenas.errors import ForeignTableError, HardcorenasError, InvalidBudge
 from hardcorenas.resources import ResourceTable
 from hardcorenas.resources.budget_texts import needs_table
 from hardcorenas.resources.measuring import measure
-from hardcorenas.resources.targets import make_target
+from hardcorenas.resources.targets import make_target, target_like
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,12 +74,11 @@ def latency_table(
 
 def is_of_this_device(table: ResourceTable) -> bool:
     """Return whether a measured table can be checked here."""
-    known = table.provenance
+    made_on = table.provenance.target
+    if made_on is None:
+        return False
     try:
-        target = make_target(
-            known.runtime or "", threads=known.threads or 1, precision=known.precision
-        )
-        table.check_bound_to(target.fingerprint)
+        table.check_bound_to(target_like(made_on).identity)
     except HardcorenasError:
         return False
     return True
@@ -92,7 +91,7 @@ def _usable(path: Path, space: SearchSpace, device: DeviceConfig) -> ResourceTab
     table = ResourceTable.load(path)
     target = make_target(device.target, threads=device.threads, precision=device.precision)
     try:
-        table.check_bound_to(target.fingerprint)
+        table.check_bound_to(target.identity)
     except ForeignTableError:
         return None
     same = table.space.fingerprint == space.fingerprint

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 
-from hardcorenas import files
+from hardcorenas.artifacts import CardFile
 from hardcorenas.errors import ArtifactError, InvalidArgumentError, shown
 from hardcorenas.space import Architecture, checks
 
-FORMAT_VERSION = 1
 # Under this name files of any format carry their card.
 CARD_KEY = "hardcorenas.card"
-_FIELDS = ("architecture", "classes", "mean", "std")
 
 
 @dataclass(frozen=True)
@@ -52,15 +50,18 @@ class Card:
         if min(self.std) <= 0:
             raise InvalidArgumentError(f"std: expected numbers above 0, got {shown(self.std)}")
 
+    @classmethod
+    def blank(cls, architecture: Architecture) -> Card:
+        """Return the card of a network that was not trained on anything."""
+        space = architecture.space
+        classes = tuple(map(str, range(space.num_classes)))
+        channels = space.input_channels
+        return cls(architecture, classes, (0.0,) * channels, (1.0,) * channels)
+
     def to_json(self) -> str:
         """Return a JSON document."""
-        content = {
-            "architecture": json.loads(self.architecture.to_json()),
-            "classes": list(self.classes),
-            "mean": list(self.mean),
-            "std": list(self.std),
-        }
-        return files.dump(content, kind="card", version=FORMAT_VERSION)
+        architecture = json.loads(self.architecture.to_json())
+        return CardFile(architecture, self.classes, self.mean, self.std).to_json()
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "card") -> Card:
@@ -73,13 +74,10 @@ class Card:
         Raises:
             ArtifactError: If it is none.
         """
-        data = files.parse(text, kind="card", version=FORMAT_VERSION, source=source)
-        for field in sorted(set(_FIELDS) ^ set(data)):
-            state = "is not a known field" if field in data else "is missing"
-            raise ArtifactError(f"{source}: {shown(field)} {state}; expected {', '.join(_FIELDS)}")
-        architecture = Architecture.from_json(json.dumps(data.pop("architecture")), source=source)
+        file = CardFile.from_json(text, source=source)
+        architecture = Architecture.from_json(json.dumps(file.architecture), source=source)
         try:
-            return cls(architecture, **data)
+            return cls(architecture, file.classes, file.mean, file.std)
         except InvalidArgumentError as error:
             raise ArtifactError(f"{source}: {error}") from None
 
