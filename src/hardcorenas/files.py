@@ -28,7 +28,13 @@ _DEEPEST = 100  # levels of nesting; ours have fewer than ten
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a text file whole or not at all."""
-    write_bytes(path, text.encode("utf-8"))
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ArtifactError(
+            f"{shown_path(path)}: cannot be written (a name in it is not Unicode)"
+        ) from None
+    write_bytes(path, content)
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
@@ -84,7 +90,7 @@ def _digest(path: str, _inode: int, _size: int, _mtime_ns: int) -> str:
 def digest_of(content: object) -> str:
     """Return the SHA-256 of plain data, the same for equal data."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def is_file(text: str | Path) -> bool:

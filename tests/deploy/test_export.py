@@ -23,8 +23,9 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import hardcorenas as hc
+from hardcorenas.artifacts import ExportFile
 from hardcorenas.deploy import formats
-from hardcorenas.deploy.export import ExportError, _checked_difference, export
+from hardcorenas.deploy.export import ExportError, _checked_difference, export, export_step
 from hardcorenas.deploy.settings import ExportSettings
 from hardcorenas.errors import (
     ArtifactError,
@@ -41,6 +42,7 @@ from hardcorenas.networks.saved_network import (
     serialised,
 )
 from hardcorenas.settings import SettingError
+from hardcorenas.train.trained import TrainedSupernet
 
 GRAY = hc.SearchSpace.preset("gray28")
 MOBILE = hc.SearchSpace.preset("mobile").replace(resolution=48, num_classes=7)
@@ -567,9 +569,10 @@ def test_a_card_that_cannot_be_is_refused_made_or_read(field, value, problem):
         "std": [0.5, 0.5],
     }
     document = json.loads(Card(**fields).to_json())
+    del document["digest"]
     with pytest.raises(InvalidArgumentError, match=problem):
         Card(**fields | {field: value})
-    with pytest.raises(ArtifactError, match=f"^some file: .*{problem}") as caught:
+    with pytest.raises(ArtifactError, match=rf"^some file: .*({problem}|{field}.*: )") as caught:
         Card.from_json(json.dumps(document | {field: value}), source="some file")
     assert "\n" not in str(caught.value)
 
@@ -583,8 +586,66 @@ def test_a_card_holds_only_numbers(number):
 @pytest.mark.parametrize("field", ["architecture", "classes", "mean", "std", "version", "format"])
 def test_a_card_that_lacks_or_adds_a_field_is_refused(field):
     document = json.loads(trained(SMALL)[1].to_json())
-    with pytest.raises(ArtifactError, match="is not a known field"):
+    del document["digest"]
+    with pytest.raises(ArtifactError, match="is not a field of this file"):
         Card.from_json(json.dumps(document | {f"{field}s ": 1}))
     del document[field]
-    with pytest.raises(ArtifactError, match=f"'{field}' is missing|{field}"):
+    with pytest.raises(ArtifactError, match=f"{field}: is missing|{field}"):
         Card.from_json(json.dumps(document))
+
+
+@pytest.mark.parametrize("depth", [1000, 100_000])
+def test_a_card_nested_without_end_is_refused(depth):
+    for text in (trained(SMALL)[1].to_json().replace("[", "[" * depth, 1), "[" * depth):
+        with pytest.raises(ArtifactError, match=r"^some file: ") as caught:
+            Card.from_json(text, source="some file")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def finetuned(tmp_path, monkeypatch):
+    """Return a function that makes the step of a network which was fine-tuned with a seed."""
+
+    def make(seed, formats, batch_size=1):
+        network, card = trained(SMALL)
+        randomise_(network, seed)
+        (tmp_path / "finetune").mkdir(exist_ok=True)
+        save_file(network.state_dict(), tmp_path / "finetune" / "network.safetensors")
+        supernet = SimpleNamespace(
+            space=SMALL,
+            description={"data": {"classes": card.classes, "mean": card.mean, "std": card.std}},
+            finetuned=lambda _architecture, _folder: network,
+        )
+        monkeypatch.setattr(TrainedSupernet, "open", lambda _run: supernet)
+        where = (tmp_path, card.architecture, tmp_path / "finetune", tmp_path / "out")
+        return export_step(*where, formats, batch_size=batch_size)
+
+    return make
+
+
+def test_an_export_is_done_for_the_same_weights_formats_and_batch_size(finetuned, tmp_path):
+    chosen = ("safetensors", "onnx")
+    assert finetuned(0, chosen).done() is None
+    made = finetuned(0, chosen).do()
+    assert [file.format for file in made.exported] == list(chosen)
+    assert finetuned(0, chosen).done() == made == ExportFile.load(tmp_path / "out" / "export.json")
+    assert finetuned(1, chosen).done() is None
+    assert finetuned(0, chosen, batch_size=2).done() is None
+    assert finetuned(0, ("onnx",)).done() is None
+    (tmp_path / "out" / "network.onnx").write_bytes(b"torn")
+    assert finetuned(0, chosen).done() is None
+
+
+def test_only_files_of_the_export_before_are_removed(finetuned, tmp_path):
+    out = tmp_path / "out"
+    finetuned(0, ("safetensors", "onnx")).do()
+    for name in ("network.pt2", "network.mine", ".export-mine"):
+        (out / name).write_text("the user's")
+    finetuned(1, ("onnx",)).do()
+    left = [".export-mine", "export.json", "network.mine", "network.onnx", "network.pt2"]
+    assert names_in(out) == left
+    assert (out / "network.pt2").read_text() == "the user's"
+    finetuned(1, ("safetensors", "onnx")).do()
+    (out / "network.safetensors").write_text("the user's by now")
+    finetuned(1, ("onnx",)).do()
+    assert (out / "network.safetensors").read_text() == "the user's by now"

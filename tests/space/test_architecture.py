@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections import Counter
 
 import numpy as np
@@ -180,7 +181,8 @@ def test_what_is_no_architecture_is_refused(stages, message):
 )
 def test_a_damaged_file_is_refused_in_one_line(tmp_path, damage, message):
     path = tmp_path / "arch.json"
-    path.write_text(damage(TINY.lightest.to_json()))
+    text = re.sub(r"  \"digest\": .*\n", "", TINY.lightest.to_json())
+    path.write_text(damage(text))
     with pytest.raises(ArtifactError, match=message) as caught:
         hc.Architecture.load(path)
     assert "arch.json" in str(caught.value)

@@ -63,16 +63,16 @@ def _read(text: str, space: SearchSpace, table: ResourceTable | None) -> Budget:
         return Budget(table, amount)
     if name == LATENCY:
         raise InvalidBudgetError(
-            f"--budget {shown_path(text)}: a latency needs a table of the device; measure one with: "
-            f"hardcorenas measure, and give it with --table"
+            f"--budget {shown_path(text)}: a latency needs a table of the device; measure one "
+            f"with: hardcorenas measure, and give it with --table"
         )
     if name in COUNTED:
         return Budget(count(space, name), amount)
     if is_file(name):
         return Budget(ResourceTable.load(name), amount)
     raise InvalidBudgetError(
-        f"--budget {shown_path(text)}: {shown(name)} is not one of {', '.join(RESOURCES)}, nor the file "
-        f"of a table"
+        f"--budget {shown_path(text)}: {shown(name)} is not one of {', '.join(RESOURCES)}, "
+        f"nor the file of a table"
     )
 
 
