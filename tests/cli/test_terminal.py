@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import hardcorenas as hc
-from hardcorenas.artifacts import Certificate, Entry, Timing
+from hardcorenas.artifacts import Certificate, Entry, Timing, worst
 from hardcorenas.cli import live, tables
 from hardcorenas.cli.certify import print_certificate
 from hardcorenas.cli.live import LiveBar, fitted
@@ -70,7 +70,18 @@ def certificate():
         Entry("params", "parameters", 8_949_984, 1, 8_949_984, None, "PASS"),
         Entry("memory", "bytes", 6_000_000, 1, 5_880_000, None, "PASS"),
     )
-    return Certificate(entries, str(SPACE.lightest), {}, None, None, None, "")
+    return Certificate(
+        inputs="",
+        verdict=worst([entry.verdict for entry in entries]),
+        entries=entries,
+        architecture=str(SPACE.lightest),
+        space={},
+        model=None,
+        target=None,
+        foreign=None,
+        date="",
+        seconds=1.0,
+    )
 
 
 def print_all(problem, outcome):

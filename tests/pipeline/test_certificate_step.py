@@ -243,8 +243,7 @@ def test_a_certificate_is_of_one_file_and_its_budgets(exported, monkeypatch):
     def steps(budgets):
         recorder = Recorder()
         certify_exported(
-            exported,
-            SPACE.lightest,
+            exported.parent,
             budgets,
             certificate=exported.with_name("certificate.json"),
             config=CertifyConfig(),

@@ -322,16 +322,6 @@ def test_what_was_exported_is_not_believed_without_its_list(place, folder):
     assert json.loads(path.read_text()) == content
 
 
-def test_what_a_killed_export_has_left_is_removed(place, folder):
-    network = folder / "networks" / NAME
-    left = network / ".export-abc"
-    left.mkdir()
-    (left / "network.onnx").write_bytes(b"half of it")
-    (network / "network.onnx").unlink()
-    again(place, folder)
-    assert not left.exists()
-
-
 @pytest.mark.parametrize("name", ["supernet.safetensors", "heaviest.safetensors"])
 def test_torn_weights_are_named(place, folder, name):
     path = folder / name

@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 
 import hardcorenas as hc
-from hardcorenas.artifacts import Certificate, Entry, Provenance, Timing
+from hardcorenas.artifacts import Certificate, Entry, Provenance, Timing, worst
+from hardcorenas.deploy.certificate import certificate_inputs
+from hardcorenas.files import digest_of
 from hardcorenas.pipeline.run import run
 from hardcorenas.pipeline.watcher import Watcher
 from hardcorenas.resources import AdditiveTable
@@ -189,7 +191,18 @@ def certificate_of(subject, budgets, verdict, miss=0):
         known = (budget.name, budget.table.unit, budget.limit, cost, cost)
         entries.append(Entry(*known, measured, found))
     space = {"name": network.space.name, "fingerprint": network.space.fingerprint}
-    return Certificate(tuple(entries), str(network), space, described, None, None, "2000-01-01")
+    return Certificate(
+        inputs=digest_of(certificate_inputs(subject, budgets)),
+        verdict=worst([entry.verdict for entry in entries]),
+        entries=tuple(entries),
+        architecture=str(network),
+        space=space,
+        model=described,
+        target=None,
+        foreign=None,
+        date="2000-01-01",
+        seconds=1.0,
+    )
 
 
 class Judge:

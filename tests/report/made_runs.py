@@ -16,7 +16,7 @@ import numpy as np
 
 import hardcorenas as hc
 from hardcorenas import files
-from hardcorenas.artifacts import Certificate, Entry, Provenance, Timing
+from hardcorenas.artifacts import Certificate, Entry, Provenance, Timing, worst
 from hardcorenas.resources import AdditiveTable, Budget
 from hardcorenas.resources.calibration import Calibration
 from hardcorenas.search.baselines import search_penalty, search_random
@@ -222,14 +222,16 @@ def certificate_of(network, budgets, verdict="PASS", device=None):
             "resolution": table.provenance.resolution,
         }
     return Certificate(
-        tuple(entries),
-        str(network),
-        {"name": network.space.name, "fingerprint": network.space.fingerprint},
-        {"file": "network.onnx", "sha256": hashlib.sha256(b"network").hexdigest()},
-        target,
-        None,
-        "2026-01-01T00:00:00+00:00",
-        12.5,
+        inputs="",
+        verdict=worst([entry.verdict for entry in entries]),
+        entries=tuple(entries),
+        architecture=str(network),
+        space={"name": network.space.name, "fingerprint": network.space.fingerprint},
+        model={"file": "network.onnx", "sha256": hashlib.sha256(b"network").hexdigest()},
+        target=target,
+        foreign=None,
+        date="2026-01-01T00:00:00+00:00",
+        seconds=12.5,
     )
 
 

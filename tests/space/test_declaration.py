@@ -232,7 +232,7 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
 def test_lines_that_end_in_a_carriage_return_alone_are_refused(tmp_path):
     text = preset_text("gray28")
     (tmp_path / "a.toml").write_bytes(text.replace("\n", "\r\n").encode())
-    assert hc.SearchSpace.load(tmp_path / "a.toml") == SearchSpace.preset("gray28")
+    assert hc.SearchSpace.load(tmp_path / "a.toml") == hc.SearchSpace.preset("gray28")
     (tmp_path / "b.toml").write_bytes(text.replace("\n", "\r").encode())
     with pytest.raises(InvalidSpaceError, match="is not a search space in TOML"):
         hc.SearchSpace.load(tmp_path / "b.toml")
