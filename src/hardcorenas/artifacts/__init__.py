@@ -4,6 +4,7 @@ Whoever writes or reads one imports it from here. `Artifact` is a JSON file; `Re
 one, or a line of a file of lines.
 """
 
+from hardcorenas.artifacts.architecture import ArchitectureFile
 from hardcorenas.artifacts.base import Artifact, Record, StepArtifact, read_lines
 from hardcorenas.artifacts.card import CardFile
 from hardcorenas.artifacts.certificate import Certificate, Entry, Timing, Verdict, worst
@@ -34,6 +35,7 @@ from hardcorenas.artifacts.training import (
 )
 
 __all__ = [
+    "ArchitectureFile",
     "Artifact",
     "BudgetRecord",
     "CalibrationRecord",

@@ -41,12 +41,21 @@ class Card:
                 f"architecture: expected an Architecture, got {shown(self.architecture)}"
             )
         space = self.architecture.space
-        checks.assign(
-            self,
-            classes=_names(self.classes, space.num_classes),
-            mean=_numbers("mean", self.mean, space.input_channels),
-            std=_numbers("std", self.std, space.input_channels),
-        )
+        for field, count in (
+            ("classes", space.num_classes),
+            ("mean", space.input_channels),
+            ("std", space.input_channels),
+        ):
+            values = getattr(self, field)
+            if isinstance(values, str) or not isinstance(values, Sequence) or len(values) != count:
+                given = len(values) if isinstance(values, list | tuple) else shown(values)
+                raise InvalidArgumentError(
+                    f"{field}: expected a list of {count}, as the architecture's space says, "
+                    f"got {given}"
+                )
+            read = _name if field == "classes" else _number
+            checked = (read(f"{field}[{n}]", value) for n, value in enumerate(values))
+            checks.assign(self, **{field: tuple(checked)})
         if min(self.std) <= 0:
             raise InvalidArgumentError(f"std: expected numbers above 0, got {shown(self.std)}")
 
@@ -82,46 +91,21 @@ class Card:
             raise ArtifactError(f"{source}: {error}") from None
 
 
-def _items(field: str, values: object, count: int) -> tuple[object, ...]:
-    if isinstance(values, str) or not isinstance(values, Sequence) or len(values) != count:
-        given = len(values) if isinstance(values, list | tuple) else shown(values)
-        raise InvalidArgumentError(
-            f"{field}: expected a list of {count}, as the architecture's space says, got {given}"
-        )
-    return tuple(values)
-
-
-def _names(values: object, count: int) -> tuple[str, ...]:
-    """Return names; two may be equal, as ImageNet's two kinds of crane are."""
-    names = []
-    for position, name in enumerate(_items("classes", values, count)):
-        if not isinstance(name, str) or not name or not _is_unicode(name):
-            raise InvalidArgumentError(
-                f"classes[{position}]: expected a name in Unicode, got {shown(name)}"
-            )
-        names.append(name)
-    return tuple(names)
-
-
-def _is_unicode(name: str) -> bool:
-    """Return whether a text can be written as UTF-8; names of folders on a disk may not."""
+def _name(field: str, value: object) -> str:
+    """Require a name that can be written as UTF-8; names of folders on a disk may not."""
     try:
-        name.encode("utf-8")
+        if isinstance(value, str) and value.encode("utf-8"):
+            return value
     except UnicodeEncodeError:
-        return False
-    return True
+        pass
+    raise InvalidArgumentError(f"{field}: expected a name in Unicode, got {shown(value)}")
 
 
-def _numbers(field: str, values: object, count: int) -> tuple[float, ...]:
-    numbers = []
-    for position, value in enumerate(_items(field, values, count)):
-        try:
-            number = float(value) if isinstance(value, Real) else math.nan
-        except OverflowError:
-            number = math.inf
-        if isinstance(value, bool) or not math.isfinite(number):
-            raise InvalidArgumentError(
-                f"{field}[{position}]: expected a finite number, got {shown(value)}"
-            )
-        numbers.append(number)
-    return tuple(numbers)
+def _number(field: str, value: object) -> float:
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        number = math.inf
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise InvalidArgumentError(f"{field}: expected a finite number, got {shown(value)}")
+    return number

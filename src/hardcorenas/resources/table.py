@@ -262,7 +262,7 @@ class ResourceTable(ABC):
             calibration = Calibration.from_record(file.calibration)
         try:
             return TABLES[file.kind](
-                SearchSpace.from_dict(file.space),
+                SearchSpace.from_dict(file.space, field="space"),
                 file.resource,
                 file.unit,
                 file.base,
