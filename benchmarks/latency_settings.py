@@ -24,7 +24,7 @@ import torch
 import hardcorenas as hc
 from hardcorenas.machine import keep_freed_memory
 from hardcorenas.resources.plan import Plan
-from hardcorenas.resources.targets.preparing import OnnxModels
+from hardcorenas.resources.targets.onnx_models import OnnxModels
 from hardcorenas.resources.timing.onnx_session import session_run
 from hardcorenas.resources.timing.rounds import play_round, warm_up
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import hardcorenas as hc
-from hardcorenas.deploy.card import Card
+from hardcorenas.networks.card import Card
 from hardcorenas.train.data import evaluation_batches
 from hardcorenas.train.finetune import FinetuneJob, finetune, load_finetuned
 from hardcorenas.train.job import Job

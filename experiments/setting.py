@@ -23,8 +23,7 @@ import torch
 
 import hardcorenas as hc
 from hardcorenas import files
-from hardcorenas.artifacts import PointFile
-from hardcorenas.deploy.certificate import Certificate
+from hardcorenas.artifacts import Certificate, PointFile
 from hardcorenas.jobs.processes import Processes
 from hardcorenas.machine import num_cores
 from hardcorenas.search.on_supernet.job import FoundNetwork, SearchJob, search_run

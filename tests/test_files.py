@@ -43,7 +43,19 @@ def test_what_cannot_be_json_is_not_written():
         files.dump({"x": float("nan")}, kind="table", version=1)
 
 
-def test_half_a_character_is_not_written(tmp_path):
-    with pytest.raises(ArtifactError, match=r"page\.html: cannot be written \(surrogates"):
-        files.write_text(tmp_path / "page.html", "\ud800")
-    assert list(tmp_path.iterdir()) == []
+def test_names_that_are_not_unicode_are_told_and_not_raised(tmp_path):
+    with pytest.raises(ArtifactError, match="a name in it is not Unicode"):
+        files.write_text(tmp_path / "a.json", "\udcff")
+
+
+def test_what_never_ends_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero", "/dev/full"):
+        for read in (files.read_text, files.digest, files.require_file):
+            with pytest.raises(ArtifactError, match="is a pipe or a device"):
+                read(path)
+
+
+def test_line_ends_are_left_for_the_reader(tmp_path):
+    (tmp_path / "a").write_bytes(b"a = 1\rb = 2\r\n")
+    assert files.read_text(tmp_path / "a") == "a = 1\rb = 2\r\n"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hardcorenas.deploy.certificate import certify
     from hardcorenas.deploy.export import export
-    from hardcorenas.deploy.saved_network import load
     from hardcorenas.networks.build import build
     from hardcorenas.pipeline.config import Config, read_config
+    from hardcorenas.networks.saved_network import load
     from hardcorenas.pipeline.run import run
     from hardcorenas.report.page import write_report
     from hardcorenas.resources.budget import Budget
@@ -43,7 +43,7 @@ _HOMES = {
     "certify": "hardcorenas.deploy.certificate",
     "count": "hardcorenas.resources.count",
     "export": "hardcorenas.deploy.export",
-    "load": "hardcorenas.deploy.saved_network",
+    "load": "hardcorenas.networks.saved_network",
     "measure": "hardcorenas.resources.measuring",
     "read_config": "hardcorenas.pipeline.config",
     "run": "hardcorenas.pipeline.run",

@@ -30,8 +30,10 @@ def write_text(path: str | Path, text: str) -> None:
     """Write a text file whole or not at all."""
     try:
         content = text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ArtifactError(f"{shown_path(path)}: cannot be written ({error.reason})") from None
+    except UnicodeEncodeError:
+        raise ArtifactError(
+            f"{shown_path(path)}: cannot be written (a name in it is not Unicode)"
+        ) from None
     write_bytes(path, content)
 
 
@@ -70,10 +72,11 @@ def digest(path: str | Path) -> str:
     """Return a file's SHA-256, or nothing where there is no file; an unchanged one is read once."""
     path = Path(path)
     try:
-        known = path.stat()
-        return _digest(str(path.resolve()), known.st_ino, known.st_size, known.st_mtime_ns)
-    except FileNotFoundError:
-        return ""
+        if not path.exists():
+            return ""
+        require_file(path)
+        state = path.stat()
+        return _digest(str(path.resolve()), state.st_ino, state.st_size, state.st_mtime_ns)
     except OSError as error:
         raise ArtifactError(f"{shown_path(path)}: cannot be read ({reason(error)})") from error
 
@@ -98,23 +101,37 @@ def is_file(text: str | Path) -> bool:
         return False
 
 
+def require_file(path: str | Path, expected: str = "") -> None:
+    """Refuse what is missing, and pipes and devices, which might never end."""
+    hint = f"; expected {expected}" if expected else ""
+    try:
+        mode = Path(path).stat().st_mode
+    except FileNotFoundError:
+        raise ArtifactError(f"{shown_path(path)}: no such file{hint}") from None
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"{shown_path(path)}: cannot be read ({reason(error)})") from error
+    if stat.S_ISDIR(mode):
+        raise ArtifactError(f"{shown_path(path)}: cannot be read (Is a directory){hint}")
+    if not stat.S_ISREG(mode):
+        raise ArtifactError(
+            f"{shown_path(path)}: is a pipe or a device{hint or '; expected a file'}"
+        )
+
+
 def read_text(path: str | Path) -> str:
     """Read a UTF-8 text file; a missing, unreadable, endless or binary one is an error."""
     path = Path(path)
+    require_file(path)
     try:
-        known = path.stat()
-        if not (stat.S_ISREG(known.st_mode) or stat.S_ISDIR(known.st_mode)):
-            raise ArtifactError(f"{shown_path(path)}: is a pipe or a device; expected a file")
-        if known.st_size > LARGEST_TEXT_BYTES:
+        if path.stat().st_size > LARGEST_TEXT_BYTES:
             raise ArtifactError(f"{shown_path(path)}: is larger than any file of ours")
-        return path.read_text(encoding="utf-8-sig")  # editors on Windows put a mark in front
-    except FileNotFoundError:
-        raise ArtifactError(f"{shown_path(path)}: no such file") from None
+        # Editors on Windows put a mark in front. Line ends stay as they are, for TOML to judge.
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ArtifactError(
             f"{shown_path(path)}: is not a text file (UTF-8 was expected)"
         ) from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise ArtifactError(f"{shown_path(path)}: cannot be read ({reason(error)})") from error
 
 

@@ -43,7 +43,7 @@ def test_measuring_says_what_it_found(measured, capsys, monkeypatch):
     assert not list(measured.parent.glob("*.readings"))
     table = hc.ResourceTable.load("gray28-torch-20px.json")
     assert table.provenance.runtime == "torch"
-    table.check_bound_to(make_target("torch").fingerprint)
+    table.check_bound_to(make_target("torch").identity)
 
 
 def test_an_interrupted_measurement_goes_on(tmp_path, capsys, monkeypatch):

@@ -14,14 +14,13 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import hardcorenas as hc
+from hardcorenas.artifacts import Certificate, Entry, Timing, worst
 from hardcorenas.cli import terminal
 from hardcorenas.cli.certify import print_certificate
 from hardcorenas.cli.run import print_comparison
 from hardcorenas.cli.search import print_found, print_tightness
 from hardcorenas.cli.sweep import print_curve
 from hardcorenas.cli.terminal import ProgressBar, fitted, print_sentence
-from hardcorenas.deploy.certificate import Certificate, Entry
-from hardcorenas.deploy.network_timing import Timing
 from hardcorenas.pipeline.outcome import Compared
 from hardcorenas.resources import AdditiveTable, Budget, Provenance
 from hardcorenas.resources.units import UNITS
@@ -71,7 +70,18 @@ def certificate():
         Entry("params", "parameters", 8_949_984, 1, 8_949_984, None, "PASS"),
         Entry("memory", "bytes", 6_000_000, 1, 5_880_000, None, "PASS"),
     )
-    return Certificate(entries, str(SPACE.lightest), {}, None, None, None, "")
+    return Certificate(
+        inputs="",
+        verdict=worst([entry.verdict for entry in entries]),
+        entries=entries,
+        architecture=str(SPACE.lightest),
+        space={},
+        model=None,
+        target=None,
+        foreign=None,
+        date="",
+        seconds=1.0,
+    )
 
 
 def print_all(problem, outcome):

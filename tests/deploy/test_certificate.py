@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 
+import msgspec
 import onnx
 import pytest
 import torch
 
 import hardcorenas as hc
-from hardcorenas.deploy.certificate import Entry, Timing, _judge
-from hardcorenas.deploy.onnx_file import (
-    network_to_onnx,
-    read_onnx,
-    stored_architecture,
-    write_onnx,
-)
+from hardcorenas.artifacts import Certificate, Timing, worst
+from hardcorenas.deploy.certificate import certificate_inputs, certified, judge
+from hardcorenas.deploy.network_timing import is_clean
 from hardcorenas.errors import ArtifactError, ForeignTableError, HardcorenasError
 from hardcorenas.networks.build import build
+from hardcorenas.networks.card import Card
+from hardcorenas.networks.onnx_file import close_input_, read_onnx, stored_architecture
+from hardcorenas.networks.saved_network import network_to_bytes
+from hardcorenas.resources.targets import make_target
 
 SPACE = hc.SearchSpace.preset("gray28")
 
@@ -32,7 +34,8 @@ def table():
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "net.onnx"
     torch.manual_seed(0)
-    write_onnx(path, network_to_onnx(build(SPACE, SPACE.lightest), SPACE.lightest))
+    network, card = build(SPACE, SPACE.lightest), Card.blank(SPACE.lightest)
+    make_target("onnxruntime").prepare(network, card, 1, path)
     return path
 
 
@@ -62,27 +65,21 @@ def timing(median, *, runs=100, pace=1.0, all_median=None, all_pace=1.0):
     ],
 )
 def test_the_verdict_is_by_the_pace_of_the_table(taken, verdict):
-    found, reason = _judge(taken, 100)
+    found, reason = judge(taken, 100)
     assert found == verdict
-    if taken.is_clean and taken.all_pace == 1:
+    if is_clean(taken) and taken.all_pace == 1:
         assert (reason is None) == (verdict != "UNCLEAR")
     else:
         assert f"{taken.runs} of 200 runs were at the table's pace" in reason
 
 
 def test_one_broken_budget_breaks_the_certificate():
-    entries = {
-        verdict: Entry("macs", "MACs", 1, 1, 1, None, verdict)
-        for verdict in ("PASS", "FAIL", "UNCLEAR")
-    }
-    blank = hc.certify(SPACE.lightest, [hc.Budget(hc.count(SPACE, "macs"), "1G")])
-    for names, expected in (
-        (["PASS", "PASS"], "PASS"),
-        (["PASS", "UNCLEAR"], "UNCLEAR"),
-        (["UNCLEAR", "FAIL"], "FAIL"),
-    ):
-        made = dataclasses.replace(blank, entries=tuple(entries[name] for name in names))
-        assert made.verdict == expected
+    assert worst(["PASS", "PASS"]) == "PASS"
+    assert worst(["PASS", "UNCLEAR"]) == "UNCLEAR"
+    assert worst(["UNCLEAR", "FAIL"]) == "FAIL"
+    macs = hc.count(SPACE, "macs")
+    budgets = [hc.Budget(macs, "1G"), hc.Budget(macs, "1")]
+    assert hc.certify(SPACE.lightest, budgets).verdict == "FAIL"
 
 
 def test_counted_budgets_need_no_measuring():
@@ -133,7 +130,7 @@ def test_a_file_without_its_architecture_is_timed_but_not_counted(table, model, 
 
 def test_a_foreign_table_is_refused_unless_one_insists(table):
     elsewhere = dataclasses.replace(
-        table, provenance=dataclasses.replace(table.provenance, device="a phone")
+        table, provenance=msgspec.structs.replace(table.provenance, device="a phone")
     )
     budget = hc.Budget(elsewhere, "1s")
     with pytest.raises(ForeignTableError, match="its device is 'a phone', here"):
@@ -146,11 +143,11 @@ def test_a_foreign_table_is_refused_unless_one_insists(table):
 
 def test_on_another_device_the_pace_is_its_own(table):
     assert table.calibration is not None
-    slower = dataclasses.replace(table.calibration, yardstick=2 * table.calibration.yardstick)
+    slower = msgspec.structs.replace(table.calibration, yardstick=2 * table.calibration.yardstick)
     elsewhere = dataclasses.replace(
         table,
         calibration=slower,
-        provenance=dataclasses.replace(table.provenance, device="a phone"),
+        provenance=msgspec.structs.replace(table.provenance, device="a phone"),
     )
     found = hc.certify(SPACE.lightest, [hc.Budget(elsewhere, "1s")], insist=True, seconds=2)
     assert found.entries[0].timing.runs > 0
@@ -165,33 +162,128 @@ def test_what_cannot_be_certified_is_refused(table):
     other = SPACE.replace(num_classes=3)
     with pytest.raises(HardcorenasError, match="made for space"):
         hc.certify(other.lightest, [hc.Budget(table, "1s")], seconds=1)
-    threads = dataclasses.replace(table.provenance, threads=2)
+    threads = msgspec.structs.replace(table.provenance, threads=2)
     two = [hc.Budget(table, "1s"), hc.Budget(dataclasses.replace(table, provenance=threads), "1s")]
     with pytest.raises(HardcorenasError, match="several latency tables"):
         hc.certify(SPACE.lightest, two)
 
 
 def test_an_onnx_file_carries_its_architecture_and_open_sizes_are_set(model, tmp_path):
-    found = read_onnx(model, (1, 1, 28, 28))
-    assert stored_architecture(found, "x") == SPACE.lightest
+    assert stored_architecture(model) == SPACE.lightest
+    found = read_onnx(model)
     found.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
     onnx.save(found, tmp_path / "open.onnx")
-    closed = read_onnx(tmp_path / "open.onnx", (4, 1, 28, 28))
+    closed = read_onnx(tmp_path / "open.onnx")
+    close_input_(closed, (4, 1, 28, 28), "open.onnx")
     assert closed.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 4
 
 
 def test_files_that_are_no_such_model_are_refused(model, tmp_path):
+    shape, target = (1, 1, 28, 28), make_target("onnxruntime")
     with pytest.raises(ArtifactError, match="no such file"):
-        read_onnx(tmp_path / "none.onnx", (1, 1, 28, 28))
+        target.load(tmp_path / "none.onnx", shape)
     with pytest.raises(ArtifactError, match="takes images of 1×1×28×28"):
-        read_onnx(model, (1, 1, 32, 32))
+        target.load(model, (1, 1, 32, 32))
     whole = model.read_bytes()
     half = onnx.load(model)
     half.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
     onnx.save(half, tmp_path / "half.onnx")
     with pytest.raises(ArtifactError, match=r"no float32 images|not a readable"):
-        read_onnx(tmp_path / "half.onnx", (1, 1, 28, 28))
+        target.load(tmp_path / "half.onnx", shape)
     for content in (b"", b"not onnx at all", whole[: len(whole) // 2]):
         (tmp_path / "torn.onnx").write_bytes(content)
         with pytest.raises(ArtifactError, match="not a readable ONNX model"):
-            read_onnx(tmp_path / "torn.onnx", (1, 1, 28, 28))
+            target.load(tmp_path / "torn.onnx", shape)
+
+
+def torch_table(table):
+    """The same numbers, as if PyTorch had been timed."""
+    target = make_target("torch").identity
+    provenance = msgspec.structs.replace(table.provenance, **target.to_dict())
+    return dataclasses.replace(table, provenance=provenance)
+
+
+def test_the_file_that_ships_is_certified_for_pytorch_too(table, model, tmp_path):
+    network, card = build(SPACE, SPACE.lightest), Card.blank(SPACE.lightest)
+    path = tmp_path / "network.safetensors"
+    path.write_bytes(network_to_bytes(network, card))
+    budget = hc.Budget(torch_table(table), "1s")
+    found = hc.certify(path, [budget], seconds=1)
+    assert (found.verdict, found.target["runtime"]) == ("PASS", "torch")
+    assert found.model["file"] == "network.safetensors"
+    assert found.architecture == str(SPACE.lightest)
+    assert hc.certify(SPACE.lightest, [budget], seconds=1).verdict == "PASS"
+
+
+@pytest.mark.parametrize("name", ["network.pt2", "network.onnx", "network"])
+def test_a_file_that_the_target_does_not_run_is_refused_with_the_right_one(table, tmp_path, name):
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(ArtifactError, match=r"torch takes no .*certify the network\.safetensors"):
+        hc.certify(tmp_path / name, [hc.Budget(torch_table(table), "1s")])
+    if name != "network.onnx":
+        with pytest.raises(
+            ArtifactError, match=r"onnxruntime takes no .*certify the network\.onnx"
+        ):
+            hc.certify(tmp_path / name, [hc.Budget(table, "1s")])
+        with pytest.raises(ArtifactError, match=r"network\.onnx or network\.safetensors"):
+            hc.certify(tmp_path / name, [hc.Budget(hc.count(SPACE, "macs"), "1G")])
+
+
+def test_no_pickle_is_loaded_to_certify(table, tmp_path):
+    torch.save({"a": torch.zeros(1)}, tmp_path / "network.safetensors")
+    with pytest.raises(ArtifactError, match="no safetensors file"):
+        hc.certify(tmp_path / "network.safetensors", [hc.Budget(torch_table(table), "1s")])
+
+
+def test_images_of_another_size_than_the_tables_are_refused(table, tmp_path):
+    larger = SPACE.replace(resolution=32)
+    target = make_target("torch")
+    path = tmp_path / "network.safetensors"
+    target.prepare(build(larger, larger.lightest), Card.blank(larger.lightest), 1, path)
+    with pytest.raises(ArtifactError, match="takes images of \\?×1×32×32, the table was measured"):
+        target.load(path, (1, 1, 28, 28))
+
+
+def test_a_certificate_is_done_for_the_same_network_budgets_and_tables_only(tmp_path):
+    macs, network, path = hc.count(SPACE, "macs"), SPACE.lightest, tmp_path / "certificate.json"
+    budgets = [hc.Budget(macs, "1G")]
+    assert certified(path, network, budgets) is None
+    made = hc.certify(network, budgets)
+    made.save(path)
+    assert certified(path, network, budgets) == made
+    assert certified(path, SPACE.heaviest, budgets) is None
+    assert certified(path, network, [hc.Budget(macs, "2G")]) is None
+    dearer = dataclasses.replace(macs, base=macs.base + 1)
+    assert certified(path, network, [hc.Budget(dearer, "1G")]) is None
+    msgspec.structs.replace(made, verdict="UNCLEAR").save(path)
+    assert certified(path, network, budgets) is None
+
+
+def test_a_certificate_of_a_file_is_of_its_content(model, tmp_path):
+    copy = tmp_path / "copy.onnx"
+    copy.write_bytes(model.read_bytes())
+    budgets = [hc.Budget(hc.count(SPACE, "macs"), "1G")]
+    before = certificate_inputs(copy, budgets)
+    assert before == certificate_inputs(model, budgets)
+    copy.write_bytes(model.read_bytes() + b"x")
+    assert before != certificate_inputs(copy, budgets)
+
+
+def test_a_certificate_that_is_not_what_was_written_is_refused_by_field(tmp_path):
+    path = tmp_path / "certificate.json"
+    hc.certify(SPACE.lightest, [hc.Budget(hc.count(SPACE, "macs"), "1G")]).save(path)
+    content = json.loads(path.read_text())
+    content["entries"][0]["colour"] = "red"
+    del content["digest"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(ArtifactError, match=r"entries\[0\]\.colour: is not a field of this file"):
+        Certificate.load(path)
+    with pytest.raises(ArtifactError, match="/dev/full: is not a file"):
+        hc.certify(SPACE.lightest, [hc.Budget(hc.count(SPACE, "macs"), "1G")]).save("/dev/full")
+
+
+@pytest.mark.parametrize("name", ["pipe.onnx", "pipe.safetensors"])
+def test_a_pipe_is_no_network(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ArtifactError, match="is a pipe or a device"):
+        hc.certify(tmp_path / name, [hc.Budget(hc.count(SPACE, "macs"), "1G")])

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import msgspec
 import pytest
 
 import hardcorenas as hc
-from hardcorenas.deploy.certificate import Certificate, Timing
-from hardcorenas.deploy.settings import CertifySettings
+from hardcorenas.artifacts import Certificate, Timing
+from hardcorenas.config import CertifyConfig
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.pipeline import certificate_step
 from hardcorenas.pipeline.certificate_step import Certified, certify_exported, tightened
@@ -215,7 +216,7 @@ def test_the_certificate_of_a_table_that_was_measured_again_is_not_kept(judged):
     two = latency_table(threads=2)
     judge = Judge("PASS")
     judged(judge, budgets=budgets, two=two)
-    newer = dataclasses.replace(two.calibration, yardstick=two.calibration.yardstick + 1000)
+    newer = msgspec.structs.replace(two.calibration, yardstick=two.calibration.yardstick + 1000)
     before = len(judge.asked)
     judged(judge, budgets=budgets, two=dataclasses.replace(two, calibration=newer))
     assert len(judge.asked) == before + 2
@@ -242,11 +243,10 @@ def test_a_certificate_is_of_one_file_and_its_budgets(exported, monkeypatch):
     def steps(budgets):
         recorder = Recorder()
         certify_exported(
-            exported,
-            SPACE.lightest,
+            exported.parent,
             budgets,
             certificate=exported.with_name("certificate.json"),
-            config=CertifySettings(),
+            config=CertifyConfig(),
             watcher=recorder,
         )
         return recorder.begun, recorder.skipped

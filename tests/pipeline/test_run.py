@@ -15,10 +15,10 @@ import torch
 from PIL import Image
 
 import hardcorenas as hc
-from hardcorenas.deploy.saved_network import read_card
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import Interrupted
+from hardcorenas.networks.saved_network import read_card
 from hardcorenas.pipeline.run import run
 from hardcorenas.train import finetune
 from pipeline.tiny_run import (
@@ -321,16 +321,6 @@ def test_what_was_exported_is_not_believed_without_its_list(place, folder):
     path.write_text(json.dumps(content | {"files": []}))
     assert again(place, folder)[1] == ["data", "export"]
     assert json.loads(path.read_text()) == content
-
-
-def test_what_a_killed_export_has_left_is_removed(place, folder):
-    network = folder / "networks" / NAME
-    left = network / ".export-abc"
-    left.mkdir()
-    (left / "network.onnx").write_bytes(b"half of it")
-    (network / "network.onnx").unlink()
-    again(place, folder)
-    assert not left.exists()
 
 
 @pytest.mark.parametrize("name", ["supernet.safetensors", "heaviest.safetensors"])

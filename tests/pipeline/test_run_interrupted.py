@@ -84,7 +84,7 @@ def moments(folder):
         ),
         "export": (
             f"networks/{NAME}/export.json",
-            lambda _: any(network.glob(".export-*/network.pt2")),
+            lambda command: announced(command, "export") and waited(0.3),
         ),
         "certificate": (
             f"networks/{NAME}/certificate.json",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import msgspec
 import pytest
 
 from hardcorenas.errors import HardcorenasError, InfeasibleBudgetError
@@ -34,7 +35,7 @@ class Clock:
         readings.write_text("readings")
         made = tiny_run.latency_table(runtime=target, threads=threads, batch_size=batch_size)
         unseen = ((200_000, 202_000), (300_000, 299_000))
-        known = dataclasses.replace(made.calibration, unseen=unseen)
+        known = msgspec.structs.replace(made.calibration, unseen=unseen)
         return dataclasses.replace(made, calibration=known).with_confidence(options["confidence"])
 
 
@@ -95,7 +96,7 @@ def test_a_table_of_something_else_is_measured_anew(clock, tmp_path, changes):
 def test_a_table_from_elsewhere_is_measured_anew(clock, tmp_path, changes):
     made = table_of(tmp_path)
     if "provenance" in changes:
-        changes = {"provenance": dataclasses.replace(made.provenance, **changes["provenance"])}
+        changes = {"provenance": msgspec.structs.replace(made.provenance, **changes["provenance"])}
     dataclasses.replace(made, **changes).save(tmp_path / "table.json")
     assert table_of(tmp_path) == made
     assert len(clock.asked) == 2
@@ -177,7 +178,7 @@ def test_what_can_be_checked_here():
         {"precision": "float8"},
     )
     for change in others:
-        provenance = dataclasses.replace(here.provenance, **change)
+        provenance = msgspec.structs.replace(here.provenance, **change)
         assert not is_of_this_device(dataclasses.replace(here, provenance=provenance))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import os
@@ -19,12 +18,13 @@ from pathlib import Path
 import pytest
 
 import hardcorenas as hc
-from hardcorenas.deploy.certificate import Certificate, Entry, Timing
+from hardcorenas.artifacts import Certificate, Entry, Provenance, Timing, worst
+from hardcorenas.deploy.certificate import certificate_inputs
+from hardcorenas.files import digest_of
 from hardcorenas.pipeline.run import run
 from hardcorenas.pipeline.watcher import Watcher
 from hardcorenas.resources import AdditiveTable
 from hardcorenas.resources.calibration import Calibration
-from hardcorenas.resources.provenance import Provenance
 from hardcorenas.resources.targets import make_target
 from pipeline.tiny_search import one_thread
 from train.tiny_task import SPACE, SPACE_TOML, write_images
@@ -146,7 +146,7 @@ def latency_table(*, device=None, runtime="onnxruntime", threads=1, batch_size=1
         batch_size: Images at once.
         times: Nanoseconds a MAC.
     """
-    known = dataclasses.asdict(make_target(runtime, threads=threads).fingerprint)
+    known = make_target(runtime, threads=threads).identity.to_dict()
     counted = hc.count(SPACE, "macs")
     return AdditiveTable(
         SPACE,
@@ -191,7 +191,18 @@ def certificate_of(subject, budgets, verdict, miss=0):
         known = (budget.name, budget.table.unit, budget.limit, cost, cost)
         entries.append(Entry(*known, measured, found))
     space = {"name": network.space.name, "fingerprint": network.space.fingerprint}
-    return Certificate(tuple(entries), str(network), space, described, None, None, "2000-01-01")
+    return Certificate(
+        inputs=digest_of(certificate_inputs(subject, budgets)),
+        verdict=worst([entry.verdict for entry in entries]),
+        entries=tuple(entries),
+        architecture=str(network),
+        space=space,
+        model=described,
+        target=None,
+        foreign=None,
+        date="2000-01-01",
+        seconds=1.0,
+    )
 
 
 class Judge:

@@ -27,6 +27,7 @@ from hardcorenas.artifacts import (
     Moment,
     PointFile,
     PointRecord,
+    Provenance,
     ProjectionRecord,
     RunFile,
     SearchFile,
@@ -38,7 +39,6 @@ from hardcorenas.artifacts import (
 )
 from hardcorenas.resources import AdditiveTable, Budget
 from hardcorenas.resources.calibration import Calibration
-from hardcorenas.resources.provenance import Provenance
 from hardcorenas.search.baselines import search_penalty, search_random
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.local import search_locally

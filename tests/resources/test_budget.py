@@ -9,6 +9,7 @@ import pytest
 import hardcorenas as hc
 from hardcorenas.errors import InvalidBudgetError
 from hardcorenas.resources import AdditiveTable, Budget, Provenance
+from hardcorenas.resources.budget_texts import read_budgets
 
 SPACE = hc.SearchSpace.preset("gray28")
 MACS, PARAMS, MEMORY = (hc.count(SPACE, resource) for resource in ("macs", "params", "memory"))
@@ -103,3 +104,21 @@ def test_a_budget_says_what_it_is():
     assert str(Budget(LATENCY, "12.5ms")) == "latency ≤ 12.500 ms"
     assert str(Budget(MACS, "300M")) == "macs ≤ 300,000,000 MACs"
     assert str(Budget(MEMORY, "2KiB")) == "memory ≤ 2,048 B"
+
+
+@pytest.mark.parametrize("text", ["٣ms", "1_0ms", "٣%", "1_0%", "1e3ms", "0x3ms", "-1ms", "³ms"])
+def test_numbers_are_written_in_plain_digits(text):
+    with pytest.raises(InvalidBudgetError, match="expected") as caught:
+        Budget(LATENCY, text)
+    assert "\n" not in str(caught.value)
+    assert "literal" not in str(caught.value)
+
+
+def test_an_error_does_not_repeat_a_text_of_any_length():
+    for text in ("x" * 10_000, "9" * 10_000 + "ms", "9" * 10_000 + "%"):
+        with pytest.raises(InvalidBudgetError) as caught:
+            Budget(LATENCY, text)
+        assert len(str(caught.value)) < 300
+        with pytest.raises(InvalidBudgetError) as caught:
+            read_budgets([f"{text}=1"], SPACE)
+        assert len(str(caught.value)) < 500

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from hardcorenas.errors import ArtifactError, InvalidArgumentError
+import hardcorenas as hc
+from hardcorenas.artifacts import CalibrationRecord
+from hardcorenas.errors import ArtifactError
 from hardcorenas.resources.calibration import (
     Calibration,
     _fit,
@@ -16,6 +16,7 @@ from hardcorenas.resources.calibration import (
     contradictions,
     corrected_times,
 )
+from hardcorenas.settings import SettingError
 
 
 def calibration(residuals, *, confidence=0.95, drift=0.0):
@@ -118,7 +119,9 @@ def test_only_a_bad_table_is_complained_of():
 
 def test_plain_data_makes_the_same_calibration():
     judged = calibration([0.01, -0.02, 0.03], drift=0.01)
-    assert Calibration.from_dict(judged.to_dict()) == judged
+    record = judged.to_record()
+    assert record.summary["margin"] == judged.margin
+    assert Calibration.from_record(record) == judged
 
 
 @pytest.mark.parametrize(
@@ -138,15 +141,15 @@ def test_plain_data_makes_the_same_calibration():
     ],
 )
 def test_bad_data_is_refused_by_name(field, value):
-    data = {**calibration([0.01, -0.02, 0.03]).to_dict(), field: value}
-    with pytest.raises((ArtifactError, InvalidArgumentError), match=f"calibration|{field}"):
-        Calibration.from_dict(data)
+    data = {**calibration([0.01, -0.02, 0.03]).to_record().to_dict(), field: value}
+    with pytest.raises(ArtifactError, match=rf"^table\.json: {field}.*: "):
+        CalibrationRecord.from_dict(data, source="table.json")
 
 
 @pytest.mark.parametrize("confidence", [0.3, 1, 1.5, float("nan"), True, "high"])
 def test_a_confidence_without_a_margin_is_refused(confidence):
-    with pytest.raises(InvalidArgumentError, match=r"expected a number from 0\.5"):
-        dataclasses.replace(calibration([0.01, 0.02]), confidence=confidence)
+    with pytest.raises(SettingError, match=r"confidence: expected a (finite )?number"):
+        hc.count(hc.SearchSpace.preset("gray28"), "macs").with_confidence(confidence)
 
 
 def test_a_larger_part_that_is_clearly_faster_gets_a_word():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
+import msgspec
 import numpy as np
 import pytest
 from synthetic_machine import synthetic_rounds
@@ -14,9 +14,8 @@ from hardcorenas.errors import (
     ArtifactError,
     ForeignTableError,
     HardcorenasError,
-    InvalidArgumentError,
 )
-from hardcorenas.networks.counting import cost
+from hardcorenas.networks.counting import macs
 from hardcorenas.resources.measuring import table_from_result, table_from_rounds
 from hardcorenas.resources.plan import Plan
 from hardcorenas.resources.targets import make_target
@@ -24,12 +23,12 @@ from hardcorenas.resources.timing import recorder
 from hardcorenas.resources.timing.readings import append_round, start_readings
 
 SPACE = hc.SearchSpace.preset("gray28")
-FINGERPRINT = make_target("onnxruntime").fingerprint
+TARGET = make_target("onnxruntime").identity
 
 
 def true_times(plan, rng):
     """Return what parts take alone, what they take in networks, and what networks take."""
-    inside = np.array([2e5] + [2e4 + 0.3 * cost(shape, "macs") for shape in plan.blocks])
+    inside = np.array([2e5] + [2e4 + 0.3 * macs(shape) for shape in plan.blocks])
     inside[1:] *= np.exp(0.1 * rng.standard_normal(len(plan.blocks)))
     alone = 1.1 * inside[1:] + 15_000  # called by itself, a block takes longer
     return np.concatenate([[1.5e5, 5e4], alone]), inside, plan.counts() @ inside
@@ -52,7 +51,7 @@ def known_machine(plan, seed=0, num_rounds=40):
 def known():
     plan = Plan(SPACE)
     rounds, inside = known_machine(plan)
-    return plan, inside, table_from_rounds(plan, FINGERPRINT, rounds, confidence=0.99), rounds
+    return plan, inside, table_from_rounds(plan, TARGET, rounds, confidence=0.99), rounds
 
 
 def test_networks_never_timed_are_predicted_and_bounded(known):
@@ -110,7 +109,7 @@ def test_another_confidence_moves_the_bound_and_not_the_prediction(known):
     network = SPACE.heaviest
     assert bolder.cost(network) < table.cost(network) < surer.cost(network)
     assert surer.predicted(network) == pytest.approx(table.predicted(network), abs=30)
-    direct = table_from_rounds(known[0], FINGERPRINT, rounds, confidence=0.9)
+    direct = table_from_rounds(known[0], TARGET, rounds, confidence=0.9)
     assert direct.cost(network) == pytest.approx(bolder.cost(network), abs=30)
     counted = hc.count(SPACE, "macs")
     assert counted.with_confidence(0.9) is counted
@@ -119,7 +118,7 @@ def test_another_confidence_moves_the_bound_and_not_the_prediction(known):
 
 def test_a_table_is_bound_to_what_it_was_measured_on(known):
     _, _, table, _ = known
-    table.check_bound_to(FINGERPRINT)
+    table.check_bound_to(TARGET)
     for field, other in {
         "device": "another",
         "runtime": "torch",
@@ -127,7 +126,7 @@ def test_a_table_is_bound_to_what_it_was_measured_on(known):
         "precision": "bfloat16",
         "versions": {"onnxruntime": "0"},
     }.items():
-        changed = dataclasses.replace(FINGERPRINT, **{field: other})
+        changed = msgspec.structs.replace(TARGET, **{field: other})
         with pytest.raises(ForeignTableError, match=f"its {field} is"):
             table.check_bound_to(changed)
 
@@ -138,13 +137,13 @@ def test_a_machine_that_jumps_about_is_complained_of():
     _, _, networks = true_times(plan, rng)
     items = np.concatenate([true_times(plan, rng)[0], networks * rng.uniform(0.6, 1.6, 18)])
     rounds = synthetic_rounds(items, 3e5, num_rounds=10, rng=rng, visits=plan.visits)
-    table = table_from_rounds(plan, FINGERPRINT, rounds, confidence=0.99)
+    table = table_from_rounds(plan, TARGET, rounds, confidence=0.99)
     assert any("predicts unseen networks badly" in note for note in table.provenance.notes)
     assert table.calibration.margin > 0.3
 
 
 def result_file(path, plan, rounds, changes=None):
-    header = {"plan": plan.to_dict(), **dataclasses.asdict(FINGERPRINT), "date": "2026-01-01"}
+    header = {"plan": plan.to_dict(), **TARGET.to_dict(), "date": "2026-01-01"}
     start_readings(path, {k: v for k, v in {**header, **(changes or {})}.items() if v is not None})
     for played in rounds:
         append_round(path, played)
@@ -163,9 +162,9 @@ def test_a_result_file_that_lacks_something_is_refused(known, tmp_path):
     for number, (changes, count, word) in enumerate(
         [
             ({}, 1, "holds 1 whole rounds"),
-            ({"device": None}, 3, "says nothing about the device"),
+            ({"device": None}, 3, "device: is missing"),
             ({"plan": {"seed": 1}}, 3, "expected a plan"),
-            ({"threads": "two"}, 3, "threads: expected what a bundle writes"),
+            ({"threads": "two"}, 3, "threads: expected int, got str"),
         ]
     ):
         result_file(tmp_path / str(number), plan, rounds[:count], changes)
@@ -182,7 +181,7 @@ def test_bad_arguments_are_refused_before_anything_runs():
         ({"threads": 0}, "threads"),
         ({"target": "abacus"}, "target"),
     ):
-        with pytest.raises((HardcorenasError, InvalidArgumentError), match=word):
+        with pytest.raises(HardcorenasError, match=word):
             hc.measure(SPACE, **arguments)
 
 

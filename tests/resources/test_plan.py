@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import hardcorenas as hc
-from hardcorenas.errors import HardcorenasError, InvalidArgumentError
+from hardcorenas.errors import HardcorenasError
 from hardcorenas.networks import layout
 from hardcorenas.resources.plan import Plan
+from hardcorenas.settings import SettingError
 
 MOBILE = hc.SearchSpace.preset("mobile")
 
@@ -70,7 +71,7 @@ def test_the_seed_decides_and_plain_data_gives_the_same_plan():
     ],
 )
 def test_numbers_that_make_no_plan_are_refused(field, value):
-    with pytest.raises(InvalidArgumentError, match=field):
+    with pytest.raises(SettingError, match=field):
         Plan(MOBILE, **{field: value})
 
 

@@ -1,17 +1,25 @@
-"""Tables: exact costs, expected costs and their gradients, files, and what they are bound to."""
+"""Tables: exact costs, expected costs, files, and what they are bound to."""
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
 import json
+import os
+from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 import hardcorenas as hc
-from hardcorenas.errors import ArtifactError, InvalidArchitectureError
+from hardcorenas.errors import ArtifactError, InvalidArchitectureError, InvalidArgumentError
+from hardcorenas.files import digest_of
 from hardcorenas.resources import AdditiveTable, PeakTable, Provenance
+from hardcorenas.resources.resource import RESOURCES
+from hardcorenas.resources.table import table_inputs
+from hardcorenas.resources.targets import make_target
+from hardcorenas.resources.units import UNITS
 from strategies import architectures
 
 SPACE = hc.SearchSpace.preset("gray28")
@@ -76,23 +84,6 @@ def test_a_certain_point_costs_what_its_architecture_costs(architecture):
     assert table.cheapest_cost <= table.cost(architecture) <= table.dearest_cost
 
 
-def test_gradients_are_those_of_finite_differences():
-    table = hc.count(SPACE, "macs")
-    alpha, beta = random_point(SPACE, np.random.default_rng(1))
-    by_alpha, by_beta = table.expected_cost_gradients(alpha, beta)
-    start = table.expected_cost(alpha, beta)
-    for s, b, c in ((0, 0, 0), (1, 2, 5), (2, 1, 11)):
-        alpha[s][b][c] += 0.5  # the cost is linear in each block: any step is exact
-        change = table.expected_cost(alpha, beta) - start
-        alpha[s][b][c] -= 0.5
-        assert by_alpha[s][b][c] * 0.5 == pytest.approx(change)
-    for s, d in itertools.product(range(3), range(3)):
-        beta[s][d] += 0.5
-        change = table.expected_cost(alpha, beta) - start
-        beta[s][d] -= 0.5
-        assert by_beta[s][d] * 0.5 == pytest.approx(change)
-
-
 @pytest.mark.parametrize("resource", ["macs", "params", "memory"])
 def test_cheapest_and_dearest_by_enumeration(resource):
     stage = hc.Stage(8, 1, "relu", (1, 3), (2, 3), (3,))
@@ -134,25 +125,26 @@ def test_a_measured_table_keeps_its_provenance():
 def _damage(change):
     data = json.loads(hc.count(SPACE, "macs").to_json())
     change(data)
+    del data["digest"]
     return json.dumps(data)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(base=-1), "base: expected a whole number from 0, got -1"),
-        (lambda d: d.update(base=1.5), "base: expected a whole number"),
+        (lambda d: d.update(base=-1), "base: expected int >= 0"),
+        (lambda d: d.update(base=1.5), "base: expected int, got float"),
         (lambda d: d.update(base=2**60), "expected at most"),
         (lambda d: d.update(unit="furlongs"), "unit: expected one of ns"),
-        (lambda d: d.update(kind="mean"), "kind: expected one of sum, peak"),
+        (lambda d: d.update(kind="mean"), "kind: invalid enum value"),
         (lambda d: d["costs"].pop(), "costs: expected 3 entries"),
         (lambda d: d["costs"][1].pop(), r"costs\[1\]: expected 3 entries"),
         (lambda d: d["costs"][1][0].pop(), r"costs\[1\]\[0\]: expected 12 entries"),
-        (lambda d: d["costs"][1][0].__setitem__(2, None), r"costs\[1\]\[0\]\[2\]: expected"),
-        (lambda d: d["costs"].__setitem__(0, 7), r"costs\[0\]: expected 3 entries"),
-        (lambda d: d.pop("provenance"), "missing fields: provenance"),
-        (lambda d: d.update(extra=1), "unknown or missing fields: extra"),
-        (lambda d: d.update(provenance={"x": 1}), "provenance: expected the fields"),
+        (lambda d: d["costs"][1][0].__setitem__(2, None), r"costs\[1\]\[0\]\[2\]: expected int"),
+        (lambda d: d["costs"].__setitem__(0, 7), r"costs\[0\]: expected array, got int"),
+        (lambda d: d.pop("provenance"), "provenance: is missing"),
+        (lambda d: d.update(extra=1), "extra: is not a field"),
+        (lambda d: d.update(provenance={"x": 1}), r"provenance\.(x|method): is"),
         (lambda d: d["space"].update(resolution="28"), "resolution: expected"),
         (lambda d: d.update(format="hardcorenas.architecture"), "is not a hardcorenas.table file"),
     ],
@@ -167,3 +159,87 @@ def test_a_damaged_file_is_refused(change, message):
 def test_kinds_of_tables():
     assert isinstance(hc.count(SPACE, "macs"), AdditiveTable)
     assert isinstance(hc.count(SPACE, "memory"), PeakTable)
+
+
+def test_a_flipped_bit_in_a_cost_is_noticed(tmp_path):
+    path = tmp_path / "table.json"
+    table = hc.count(SPACE, "macs")
+    table.save(path)
+    cost = str(table.costs[1][0][2])
+    flipped = str(table.costs[1][0][2] ^ 1)
+    path.write_text(path.read_text().replace(cost, flipped, 1))
+    with pytest.raises(ArtifactError, match="is not as it was written, its digest differs"):
+        hc.ResourceTable.load(path)
+
+
+def test_tables_of_before_are_read():
+    results = Path(__file__).parents[2] / "docs" / "results"
+    for name in ("mobile-onnxruntime", "mobile-torch", "rgb32-onnxruntime", "gray28-onnxruntime"):
+        table = hc.ResourceTable.load(results / f"{name}.json")
+        assert table.is_measured
+        assert hc.ResourceTable.from_json(table.to_json()) == table
+        assert table.provenance.target is not None
+
+
+@pytest.mark.parametrize("depth", [1000, 100_000])
+def test_endless_nesting_is_refused(depth):
+    text = hc.count(SPACE, "macs").to_json().replace('"costs": ', f'"costs": {"[" * depth}', 1)
+    for content in (text, "[" * depth, text + "]" * depth):
+        with pytest.raises(ArtifactError, match=r"^lat\.json: ") as caught:
+            hc.ResourceTable.from_json(content, source="lat.json")
+        assert "\n" not in str(caught.value)
+
+
+def test_a_pipe_is_no_table(tmp_path):
+    os.mkfifo(tmp_path / "table.json")
+    for path in (tmp_path / "table.json", "/dev/zero"):
+        with pytest.raises(ArtifactError, match="is a pipe or a device"):
+            hc.ResourceTable.load(path)
+
+
+def test_what_a_measured_table_is_of_is_one_digest():
+    target = make_target("onnxruntime").identity
+    macs = hc.count(SPACE, "macs")
+    assert not macs.is_measured
+    assert macs.to_file().inputs == ""
+    provenance = Provenance("measured", 28, batch_size=4, **target.to_dict())
+    table = AdditiveTable(SPACE, "latency", "ns", 5, macs.costs, provenance)
+    assert table.is_measured
+    inputs = table.to_file().inputs
+    assert inputs == digest_of(table_inputs(SPACE, target, 4))
+    other = msgspec.structs.replace(target, threads=2)
+    for others in (
+        (SPACE.replace(num_classes=3), target, 4),
+        (SPACE, other, 4),
+        (SPACE, target, 1),
+    ):
+        assert inputs != digest_of(table_inputs(*others))
+
+
+def test_costs_are_whole_numbers_also_where_a_table_is_made():
+    macs = hc.count(SPACE, "macs")
+    for base in (-1, 1.0, True, np.int64(3)):
+        with pytest.raises(ArtifactError, match="costs: expected whole numbers"):
+            dataclasses.replace(macs, base=base)
+
+
+def test_only_a_latency_is_calibrated():
+    table = hc.ResourceTable.load(
+        Path(__file__).parents[2] / "docs" / "results" / "gray28-onnxruntime.json"
+    )
+    for change in ({"unit": "MACs"}, {"resource": "energy"}):
+        with pytest.raises(ArtifactError, match="a measured table is of latency, a sum of ns"):
+            dataclasses.replace(table, **change)
+    with pytest.raises(ArtifactError, match=r"are the costs in ns\?"):
+        dataclasses.replace(table, base=table.base * 1000)
+
+
+def test_every_resource_has_a_unit_and_a_table():
+    for name, resource in RESOURCES.items():
+        assert resource.unit in UNITS
+        if resource.is_measured:
+            with pytest.raises(InvalidArgumentError, match="expected one of macs"):
+                hc.count(SPACE, name)
+        else:
+            table = hc.count(SPACE, name)
+            assert (table.unit, table.kind) == (resource.unit, resource.kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections import Counter
 
 import numpy as np
@@ -162,8 +163,8 @@ def test_what_is_no_architecture_is_refused(stages, message):
         (lambda text: "[]", "no 'format' field"),
         (lambda text: text.replace("hardcorenas.architecture", "hardcorenas.table"), "is not a"),
         (lambda text: text.replace('"version": 1', '"version": 2'), "expected version 1"),
-        (lambda text: text.replace('"stages"', '"stagez"', 1), "'stages' is missing"),
-        (lambda text: text.replace('"version": 1', '"version": 1, "x": 1'), "'x' is not a known"),
+        (lambda text: text.replace('"stages"', '"stagez"', 1), "stagez: is not a field"),
+        (lambda text: text.replace('"version": 1', '"version": 1, "x": 1'), "x: is not a field"),
         (lambda text: text.replace('"version": 1', '"version": 1, "version": 1'), "there twice"),
         (lambda text: "[" * 100_000, "nested too deeply"),
         (lambda text: text.replace('"resolution": 8', '"resolution": ' + "9" * 5000), "not JSON"),
@@ -180,7 +181,8 @@ def test_what_is_no_architecture_is_refused(stages, message):
 )
 def test_a_damaged_file_is_refused_in_one_line(tmp_path, damage, message):
     path = tmp_path / "arch.json"
-    path.write_text(damage(TINY.lightest.to_json()))
+    text = re.sub(r"  \"digest\": .*\n", "", TINY.lightest.to_json())
+    path.write_text(damage(text))
     with pytest.raises(ArtifactError, match=message) as caught:
         hc.Architecture.load(path)
     assert "arch.json" in str(caught.value)

@@ -227,3 +227,19 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
     file = tmp_path / "my.toml"
     file.write_text(preset_text("rgb32"), encoding="utf-8-sig")
     assert hc.SearchSpace.load(file) == hc.SearchSpace.preset("rgb32")
+
+
+def test_lines_that_end_in_a_carriage_return_alone_are_refused(tmp_path):
+    text = preset_text("gray28")
+    (tmp_path / "a.toml").write_bytes(text.replace("\n", "\r\n").encode())
+    assert hc.SearchSpace.load(tmp_path / "a.toml") == hc.SearchSpace.preset("gray28")
+    (tmp_path / "b.toml").write_bytes(text.replace("\n", "\r").encode())
+    with pytest.raises(InvalidSpaceError, match="is not a search space in TOML"):
+        hc.SearchSpace.load(tmp_path / "b.toml")
+
+
+@pytest.mark.parametrize("depth", [1000, 100_000])
+def test_endless_nesting_is_refused(depth, tmp_path):
+    (tmp_path / "a.toml").write_text("a = " + "[" * depth)
+    with pytest.raises(InvalidSpaceError, match="is not a search space in TOML"):
+        hc.SearchSpace.load(tmp_path / "a.toml")

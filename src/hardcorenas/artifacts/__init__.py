@@ -4,7 +4,9 @@ Whoever writes or reads one imports it from here. `Artifact` is a JSON file; `Re
 one, or a line of a file of lines.
 """
 
+from hardcorenas.artifacts.architecture import ArchitectureFile
 from hardcorenas.artifacts.base import Artifact, Record, StepArtifact, read_lines
+from hardcorenas.artifacts.card import CardFile
 from hardcorenas.artifacts.certificate import Certificate, Entry, Timing, Verdict, worst
 from hardcorenas.artifacts.export import ExportedFile, ExportFile
 from hardcorenas.artifacts.search import (
@@ -18,6 +20,12 @@ from hardcorenas.artifacts.search import (
     TraceStep,
 )
 from hardcorenas.artifacts.summary import SummaryFile, SweepFile, SweepRow, TrainedRow
+from hardcorenas.artifacts.table import (
+    CalibrationRecord,
+    Provenance,
+    TableFile,
+    TargetRecord,
+)
 from hardcorenas.artifacts.training import (
     DataRecord,
     FinetunedFile,
@@ -29,8 +37,11 @@ from hardcorenas.artifacts.training import (
 
 __all__ = [
     "AnswerRecord",
+    "ArchitectureFile",
     "Artifact",
     "BudgetRecord",
+    "CalibrationRecord",
+    "CardFile",
     "Certificate",
     "DataRecord",
     "Entry",
@@ -43,6 +54,7 @@ __all__ = [
     "PointFile",
     "PointRecord",
     "ProjectionRecord",
+    "Provenance",
     "Record",
     "RunFile",
     "SearchFile",
@@ -51,6 +63,8 @@ __all__ = [
     "SupernetFile",
     "SweepFile",
     "SweepRow",
+    "TableFile",
+    "TargetRecord",
     "Timing",
     "TraceStep",
     "TrainedRow",

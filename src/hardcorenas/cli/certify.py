@@ -17,8 +17,7 @@ from hardcorenas.resources.units import UNITS
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
-    from hardcorenas.deploy.certificate import Certificate, Entry
-    from hardcorenas.deploy.network_timing import Timing
+    from hardcorenas.artifacts import Certificate, Entry, Timing
 
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "UNCLEAR": 3}
 
@@ -38,8 +37,8 @@ def certify(
     The exit code is 0 for PASS, 1 for FAIL and 3 if it could not be measured cleanly.
 
     Args:
-        network: An architecture file, an exported ONNX file, the word lightest or heaviest, or an
-            architecture in its compact form.
+        network: An architecture file, an exported ONNX or safetensors file, the word lightest or
+            heaviest, or an architecture in its compact form.
         table: A latency table of this device, as `hardcorenas measure` wrote it.
         budget: What may not be exceeded: 12ms, or with the resource's name: latency=12ms,
             macs=300M, params=4M, memory=2MB. May be repeated.
@@ -103,7 +102,7 @@ def _details(entry: Entry, timing: Timing) -> str:
 
 
 def _subject(network: str, table: ResourceTable) -> Architecture | Path:
-    if network.endswith(".onnx"):
+    if network.endswith((".onnx", ".safetensors", ".pt2")):
         return Path(network)
     if is_file(network):
         return Architecture.load(network)  # of its own space, which must be the table's
@@ -111,6 +110,6 @@ def _subject(network: str, table: ResourceTable) -> Architecture | Path:
 
 
 def _default_output(network: str) -> Path:
-    if not network.endswith((".onnx", ".json")):
+    if not network.endswith((".onnx", ".safetensors", ".json")):
         return Path("certificate.json")
     return Path(network).with_suffix(".certificate.json")

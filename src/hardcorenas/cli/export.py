@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path  # noqa: TC003 - read when the command is parsed
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
+from hardcorenas.artifacts import ExportFile
 from hardcorenas.cli.arguments import option, options
 from hardcorenas.cli.terminal import print_table, text_table
 from hardcorenas.deploy.settings import ExportSettings
 from hardcorenas.pipeline.config import Config
 from hardcorenas.resources.settings import TargetSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hardcorenas.deploy.export import Exported
 
 
 def export(
@@ -39,25 +35,26 @@ def export(
         output: Where to write; by default FOLDER.
     """
     from hardcorenas.cli.finetune import supernet_of
-    from hardcorenas.pipeline.exporting import export_finetuned
+    from hardcorenas.deploy.export import export_step
     from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 
     place = NetworkFolder(folder)
-    written = export_finetuned(
+    step = export_step(
         supernet_of(folder, supernet).folder,
         place.load_architecture(),
         finetuned or place.finetune,
         output or folder,
-        formats=settings.formats,
+        settings.formats,
         batch_size=batch_size,
     )
-    print_exported(written)
+    step.make()
+    print_exported(output or folder, ExportFile.load(step.path))
 
 
-def print_exported(written: Sequence[Exported]) -> None:
+def print_exported(folder: Path, written: ExportFile) -> None:
     """Print the files with how far each is from the network."""
-    print(f"in {written[0].path.parent}:\n")
+    print(f"in {folder}:\n")
     rows = text_table("written and checked", "bytes", "largest difference of a logit")
-    for file in written:
-        rows.add_row(file.path.name, f"{file.num_bytes:,}", f"{file.largest_difference:.1e}")
+    for file in written.exported:
+        rows.add_row(file.file, f"{file.num_bytes:,}", f"{file.largest_difference:.1e}")
     print_table(rows)

@@ -19,15 +19,15 @@ from hardcorenas.cli.arguments import (
 from hardcorenas.cli.terminal import ProgressBar, print_sentence, print_table, text_table
 from hardcorenas.errors import HardcorenasError, shown
 from hardcorenas.pipeline.config import Config
-from hardcorenas.resources.plan import DEFAULT_NETWORKS, DEFAULT_UNSEEN, Plan
-from hardcorenas.resources.settings import DeviceSettings, TargetSettings
+from hardcorenas.resources.plan import Plan
+from hardcorenas.resources.settings import DeviceSettings, PlanSettings, TargetSettings
 from hardcorenas.resources.targets import TARGETS
 from hardcorenas.space import SearchSpace, preset_names
 
 if TYPE_CHECKING:
     from hardcorenas.resources import ResourceTable
 
-_USUAL = TargetSettings()
+_USUAL, _USUAL_PLAN = TargetSettings(), PlanSettings()
 _WHERE = Group.create_ordered("What and where")
 _HOW = Group.create_ordered("How carefully")
 _ELSEWHERE = Group.create_ordered("On a device without PyTorch")
@@ -45,9 +45,7 @@ def measure(
     confidence: Annotated[
         float, option(DeviceSettings, "confidence", _HOW)
     ] = DeviceSettings.confidence,
-    networks: Annotated[WholeNumber, Parameter(group=_HOW)] = DEFAULT_NETWORKS,
-    unseen: Annotated[WholeNumber, Parameter(group=_HOW)] = DEFAULT_UNSEEN,
-    seed: Annotated[int, option(Config, "seed", _HOW)] = Config.seed,
+    timed: Annotated[PlanSettings, options(PlanSettings, _HOW)] = _USUAL_PLAN,
     bundle: Annotated[Path | None, Parameter(group=_ELSEWHERE)] = None,
     from_result: Annotated[Path | None, Parameter(group=_ELSEWHERE)] = None,
 ) -> None:
@@ -60,8 +58,7 @@ def measure(
         where: What runs the networks.
         classes: Number of classes, instead of the space's own.
         output: Where to write the table; by default SPACE-TARGET.json, with what is not default.
-        networks: Whole networks to correct the table with.
-        unseen: Further networks to judge it by.
+        timed: Which networks are timed whole.
         bundle: Write a zip to run on a device instead of measuring here.
         from_result: Make the table from what the zip wrote on the device.
     """
@@ -75,7 +72,7 @@ def measure(
     if space is None:
         raise HardcorenasError("name a space to measure, such as: hardcorenas measure mobile")
     chosen = changed_space(SearchSpace.load(space), resolution, classes)
-    plan = Plan(chosen, where.batch_size, networks, unseen, seed)
+    plan = Plan(chosen, where.batch_size, **vars(timed))
     if bundle is not None:
         if where != dataclasses.replace(_USUAL, batch_size=where.batch_size):
             raise HardcorenasError(
@@ -101,9 +98,7 @@ def measure(
                 **vars(where),
                 confidence=confidence,
                 minutes=minutes,
-                networks=networks,
-                unseen=unseen,
-                seed=seed,
+                **vars(timed),
                 readings=readings,
                 progress=bar.show,
             )

@@ -15,13 +15,11 @@ from hardcorenas.errors import HardcorenasError, shown
 from hardcorenas.files import is_file
 from hardcorenas.networks import layout
 from hardcorenas.resources.count import count
+from hardcorenas.resources.resource import COUNTED
 from hardcorenas.space import Architecture, SearchSpace, preset_names, preset_text
 
 if TYPE_CHECKING:
-    from hardcorenas.networks.counting import Resource
     from hardcorenas.resources import ResourceTable
-
-RESOURCES: tuple[Resource, ...] = ("macs", "params", "memory")
 
 
 def space(
@@ -61,7 +59,7 @@ def space(
         _list_presets(as_json)
         return
     chosen = changed_space(chosen, resolution, classes)
-    tables = {resource: count(chosen, resource) for resource in RESOURCES}
+    tables = {resource: count(chosen, resource) for resource in COUNTED}
     network = None if architecture is None else chosen_architecture(chosen, architecture)
     if as_json:
         described = _network_json(network, tables) if network else _space_json(chosen, tables)
@@ -105,7 +103,7 @@ def _list_presets(as_json: bool) -> None:
     print("A space of your own:     hardcorenas space mobile --toml > my.toml")
 
 
-def _print_space(space: SearchSpace, tables: dict[Resource, ResourceTable]) -> None:
+def _print_space(space: SearchSpace, tables: dict[str, ResourceTable]) -> None:
     print(
         f"{space.name}: {space.resolution}×{space.resolution}×{space.input_channels} images, "
         f"{space.num_classes} classes"
@@ -141,7 +139,7 @@ def _print_space(space: SearchSpace, tables: dict[Resource, ResourceTable]) -> N
     print("\nMACs and memory are those of one image; memory is the peak of activations.")
 
 
-def _print_network(architecture: Architecture, tables: dict[Resource, ResourceTable]) -> None:
+def _print_network(architecture: Architecture, tables: dict[str, ResourceTable]) -> None:
     print(textwrap.fill(f"{architecture.space.name}: {architecture}", 80), end="\n\n")
     blocks = text_table("block", "choice", "channels", "pixels", "MACs", "parameters", "memory")
     for row in _rows(architecture, tables):
@@ -160,9 +158,7 @@ def _print_network(architecture: Architecture, tables: dict[Resource, ResourceTa
     print("\nMACs and parameters add up; memory is the peak of the neediest block.")
 
 
-def _rows(
-    architecture: Architecture, tables: dict[Resource, ResourceTable]
-) -> list[dict[str, Any]]:
+def _rows(architecture: Architecture, tables: dict[str, ResourceTable]) -> list[dict[str, Any]]:
     """Return what each block is and costs, the fixed part last."""
     costs = {resource: list(table.block_costs(architecture)) for resource, table in tables.items()}
     rows: list[dict[str, Any]] = []
@@ -191,7 +187,7 @@ def _rows(
     return [*rows, fixed | {resource: table.base for resource, table in tables.items()}]
 
 
-def _space_json(space: SearchSpace, tables: dict[Resource, ResourceTable]) -> dict[str, Any]:
+def _space_json(space: SearchSpace, tables: dict[str, ResourceTable]) -> dict[str, Any]:
     ends = {"lightest": space.lightest, "heaviest": space.heaviest}
     return {
         "space": space.to_dict(),
@@ -201,9 +197,7 @@ def _space_json(space: SearchSpace, tables: dict[Resource, ResourceTable]) -> di
     }
 
 
-def _network_json(
-    architecture: Architecture, tables: dict[Resource, ResourceTable]
-) -> dict[str, Any]:
+def _network_json(architecture: Architecture, tables: dict[str, ResourceTable]) -> dict[str, Any]:
     return {
         "space": architecture.space.name,
         "architecture": str(architecture),
@@ -213,11 +207,11 @@ def _network_json(
     }
 
 
-def _totals(architecture: Architecture, tables: dict[Resource, ResourceTable]) -> dict[str, int]:
+def _totals(architecture: Architecture, tables: dict[str, ResourceTable]) -> dict[str, int]:
     return {resource: table.cost(architecture) for resource, table in tables.items()}
 
 
-def _amounts(architecture: Architecture, tables: dict[Resource, ResourceTable]) -> list[str]:
+def _amounts(architecture: Architecture, tables: dict[str, ResourceTable]) -> list[str]:
     totals = _totals(architecture, tables)
     return [_grouped(totals["macs"]), _grouped(totals["params"]), _bytes(totals["memory"])]
 

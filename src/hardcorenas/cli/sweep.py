@@ -42,7 +42,7 @@ def sweep(
     """
     wanted = asked_for(config, changes, budget=budget, data=data, space=space, folder=folder)
 
-    from hardcorenas.deploy.certificate import worst
+    from hardcorenas.artifacts import worst
     from hardcorenas.pipeline.sweep import sweep as do
 
     texts = [text.strip() for text in budgets.split(",") if text.strip()]

@@ -9,116 +9,30 @@ so instead of guessing.
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from hardcorenas import files
-from hardcorenas.deploy.network_timing import Timing, time_network
+from hardcorenas.artifacts import Certificate, Entry, worst
+from hardcorenas.deploy.network_timing import disturbance, is_clean, telling_median, time_network
+from hardcorenas.deploy.settings import CertifySettings
 from hardcorenas.errors import ArtifactError, ForeignTableError, InvalidArgumentError
-from hardcorenas.resources.targets import make_target
+from hardcorenas.jobs.step import done
+from hardcorenas.resources.targets import target_like
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hardcorenas.artifacts import TargetRecord, Timing, Verdict
+    from hardcorenas.files import Json
     from hardcorenas.resources import Budget, ResourceTable
-    from hardcorenas.resources.targets import Target
+    from hardcorenas.resources.targets.base import Target
     from hardcorenas.resources.timing.recorder import Progress
 
-Verdict = Literal["PASS", "FAIL", "UNCLEAR"]
-
-FORMAT_VERSION = 1
 DECISIVE_EXCESS = 1.2  # over a budget, with the pace allowed for, when the timing is not clean
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One budget of a certificate; amounts are in the resource's smallest unit.
-
-    Attributes:
-        resource: What is limited.
-        unit: The unit of all amounts.
-        limit: What may not be exceeded.
-        predicted: What the table expects; unknown for a model without its architecture.
-        bound: The table's upper bound.
-        timing: The measurement, for a latency.
-        verdict: Whether the budget is kept.
-        reason: Why, where that is not plain.
-    """
-
-    resource: str
-    unit: str
-    limit: int
-    predicted: int | None
-    bound: int | None
-    timing: Timing | None
-    verdict: Verdict
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What was examined, on what, and whether it keeps its budgets.
-
-    Attributes:
-        entries: One for each budget.
-        architecture: The network, in its compact form, if known.
-        space: Name and fingerprint of its space, if known.
-        model: Name and SHA-256 of the exported file, if one was given.
-        target: Device, runtime, threads, precision, versions, batch size and resolution.
-        foreign: In what a table differs from what was measured on, if one insisted on it.
-        date: When, in ISO format.
-        seconds: What examining it took.
-    """
-
-    entries: tuple[Entry, ...]
-    architecture: str | None
-    space: dict[str, str]
-    model: dict[str, str] | None
-    target: dict[str, Any] | None
-    foreign: str | None
-    date: str
-    seconds: float | None = None
-
-    @property
-    def verdict(self) -> Verdict:
-        """FAIL if any budget is broken; else UNCLEAR if any is unclear; else PASS."""
-        return worst([entry.verdict for entry in self.entries])
-
-    def to_json(self) -> str:
-        """Return a JSON document."""
-        content = {"verdict": self.verdict, **dataclasses.asdict(self)}
-        return files.dump(content, kind="certificate", version=FORMAT_VERSION)
-
-    def save(self, path: str | Path) -> None:
-        """Write the JSON document to a file, whole or not at all."""
-        files.write_text(path, self.to_json())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Certificate:
-        """Read what `save` wrote."""
-        text = files.read_text(path)
-        content = files.parse(text, kind="certificate", version=FORMAT_VERSION, source=str(path))
-        content.pop("verdict", None)
-        try:
-            entries = tuple(
-                Entry(**{**entry, "timing": entry["timing"] and Timing(**entry["timing"])})
-                for entry in content.pop("entries")
-            )
-            return cls(entries, **content)
-        except (KeyError, TypeError) as error:
-            raise ArtifactError(f"{path}: is not what certify wrote ({error})") from None
-
-
-def worst(verdicts: Sequence[Verdict]) -> Verdict:
-    """Return FAIL if any is; else UNCLEAR if any is, or there are none; else PASS."""
-    if "FAIL" in verdicts:
-        return "FAIL"
-    return "UNCLEAR" if "UNCLEAR" in verdicts or not verdicts else "PASS"
 
 
 def certify(
@@ -126,13 +40,14 @@ def certify(
     budgets: Sequence[Budget],
     *,
     insist: bool = False,
-    seconds: float = 30.0,
+    seconds: float = CertifySettings.seconds,
     progress: Progress = lambda *_: None,
 ) -> Certificate:
     """Return the certificate of a network.
 
     Args:
-        network: An architecture, or the file of an exported ONNX model.
+        network: The file that ships: ONNX for ONNX Runtime and OpenVINO, safetensors for PyTorch;
+            or an architecture, of which the target prepares such a file.
         budgets: What it has to keep, each with its table; one latency table at most.
         insist: Use a table that was measured on another device, runtime or setting.
         seconds: Time a network for this long at most.
@@ -141,83 +56,59 @@ def certify(
     started = time.monotonic()
     if not budgets:
         raise InvalidArgumentError("budgets: expected one or more, got none")
-    if not 0 < seconds <= 3600:
-        raise InvalidArgumentError(f"seconds: expected from 0 to 3600, got {seconds}")
-    subject = _subject(network, budgets)
-    costs = [_costs(budget.table, subject) for budget in budgets]
-    timing, target, foreign = None, None, None
-    if table := _latency_table(budgets):
-        target, foreign = _target(table, insist)
-        examined = subject.architecture if subject.model is None else subject.model
-        assert examined is not None
+    CertifySettings(seconds=seconds)
+    subject = network if isinstance(network, Architecture) else Path(network)
+    table = _measured_table(budgets)
+    target, foreign = (None, None) if table is None else _target(table, insist)
+    architecture = _architecture(subject, target)
+    costs = [_costs(budget.table, architecture) for budget in budgets]
+    timing = None
+    if table is not None and target is not None:
         timing = time_network(
-            examined, target, table, at_table_pace=not foreign, seconds=seconds, progress=progress
+            subject, target, table, at_table_pace=not foreign, seconds=seconds, progress=progress
         )
+    entries = tuple(
+        _entry(budget, cost, timing, of_file=isinstance(subject, Path))
+        for budget, cost in zip(budgets, costs, strict=True)
+    )
     space = budgets[0].table.space
     return Certificate(
-        entries=tuple(
-            _entry(budget, cost, subject, timing)
-            for budget, cost in zip(budgets, costs, strict=True)
-        ),
-        architecture=None if subject.architecture is None else str(subject.architecture),
+        inputs=files.digest_of(certificate_inputs(subject, budgets)),
+        verdict=worst([entry.verdict for entry in entries]),
+        entries=entries,
+        architecture=None if architecture is None else str(architecture),
         space={"name": space.name, "fingerprint": space.fingerprint},
-        model=subject.described_file,
-        target=None
-        if target is None or table is None
-        else {
-            **dataclasses.asdict(target.fingerprint),
-            "batch_size": table.provenance.batch_size,
-            "resolution": table.provenance.resolution,
-        },
+        model={"file": subject.name, "sha256": files.digest(subject)}
+        if isinstance(subject, Path)
+        else None,
+        target=None if table is None or target is None else _described(target.identity, table),
         foreign=foreign,
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - started, 1),
     )
 
 
-@dataclass(frozen=True)
-class _Subject:
-    """What is examined: an architecture, a file, or a file that carries its architecture."""
-
-    architecture: Architecture | None
-    model: Any = None
-    described_file: dict[str, str] | None = None
-
-
-def _subject(network: Architecture | str | Path, budgets: Sequence[Budget]) -> _Subject:
-    table = _latency_table(budgets) or budgets[0].table
+def certificate_inputs(network: Architecture | str | Path, budgets: Sequence[Budget]) -> Json:
+    """Return what decides a certificate, but for the state of the machine."""
     if isinstance(network, Architecture):
-        return _Subject(network)
-    from hardcorenas.deploy.onnx_file import read_onnx, stored_architecture
-
-    provenance, space = table.provenance, table.space
-    shape = (
-        provenance.batch_size,
-        space.input_channels,
-        provenance.resolution,
-        provenance.resolution,
-    )
-    model = read_onnx(network, shape)
-    digest = files.digest(network)
-    architecture = stored_architecture(model, source=str(network))
-    return _Subject(architecture, model, {"file": Path(network).name, "sha256": digest})
+        examined = {"architecture": str(network), "space": network.space.fingerprint}
+    else:
+        examined = {"file": files.digest(network)}
+    limits = [[budget.name, budget.limit, budget.table.digest] for budget in budgets]
+    return {"examined": examined, "budgets": limits}
 
 
-def _is_measured(table: ResourceTable) -> bool:
-    """Return whether a table's resource has to be measured, and check that it can be."""
-    if table.unit != "ns":
-        return False
-    if table.calibration is None or table.provenance.runtime is None:
-        raise ArtifactError(
-            f"the {table.resource} table does not say how it was measured; "
-            f"certifying needs one written by: hardcorenas measure"
-        )
-    return True
+def certified(
+    path: Path, network: Architecture | str | Path, budgets: Sequence[Budget]
+) -> Certificate | None:
+    """Return a certificate made before, if it is of this network and these budgets, and clear."""
+    made = done(path, Certificate, certificate_inputs(network, budgets))
+    return None if made is None or made.verdict == "UNCLEAR" else made
 
 
-def _latency_table(budgets: Sequence[Budget]) -> ResourceTable | None:
+def _measured_table(budgets: Sequence[Budget]) -> ResourceTable | None:
     """Return the one table whose resource has to be measured, if there is one."""
-    tables = [budget.table for budget in budgets if _is_measured(budget.table)]
+    tables = [budget.table for budget in budgets if budget.table.is_measured]
     if any(table != tables[0] for table in tables):
         raise InvalidArgumentError(
             "budgets: several latency tables; a certificate is of one target, so make one for each"
@@ -227,12 +118,15 @@ def _latency_table(budgets: Sequence[Budget]) -> ResourceTable | None:
 
 def _target(table: ResourceTable, insist: bool) -> tuple[Target, str | None]:
     """Return this machine's target of the table's kind, and how it differs from the table's."""
-    provenance = table.provenance
-    target = make_target(
-        provenance.runtime or "", threads=provenance.threads or 1, precision=provenance.precision
-    )
+    record = table.provenance.target
+    if table.calibration is None or record is None:
+        raise ArtifactError(
+            f"the {table.resource} table does not say how it was measured; "
+            f"certifying needs one written by: hardcorenas measure"
+        )
+    target = target_like(record)
     try:
-        table.check_bound_to(target.fingerprint)
+        table.check_bound_to(target.identity)
     except ForeignTableError as error:
         if insist:
             return target, str(error)
@@ -240,11 +134,34 @@ def _target(table: ResourceTable, insist: bool) -> tuple[Target, str | None]:
     return target, None
 
 
-def _costs(table: ResourceTable, subject: _Subject) -> tuple[int, int] | None:
+def _described(target: TargetRecord, table: ResourceTable) -> Json:
+    made = table.provenance
+    return {**target.to_dict(), "batch_size": made.batch_size, "resolution": made.resolution}
+
+
+def _architecture(subject: Architecture | Path, target: Target | None) -> Architecture | None:
+    """Return the architecture of what is examined, if a file says it; refuse the wrong file."""
+    if isinstance(subject, Architecture):
+        return subject
+    from hardcorenas.deploy.formats import FILE_FORMATS
+
+    suitable = list(FILE_FORMATS.values()) if target is None else [FILE_FORMATS[target.file_format]]
+    for kind in suitable:
+        if subject.suffix == kind.suffix and kind.architecture is not None:
+            return kind.architecture(subject)
+    who = "counting" if target is None else target.name
+    expected = " or ".join(kind.file_name for kind in suitable if kind.architecture is not None)
+    raise ArtifactError(
+        f"{subject}: {who} takes no {subject.suffix or 'such'} files; certify the {expected} that "
+        f"was exported with it"
+    )
+
+
+def _costs(table: ResourceTable, architecture: Architecture | None) -> tuple[int, int] | None:
     """Return prediction and bound, or nothing for a file that does not name its architecture."""
-    if subject.architecture is not None:
-        return table.predicted(subject.architecture), table.cost(subject.architecture)
-    if not _is_measured(table):
+    if architecture is not None:
+        return table.predicted(architecture), table.cost(architecture)
+    if not table.is_measured:
         raise ArtifactError(
             f"the model does not carry its architecture, so its {table.resource} cannot be "
             f"counted; certify the architecture instead"
@@ -253,36 +170,34 @@ def _costs(table: ResourceTable, subject: _Subject) -> tuple[int, int] | None:
 
 
 def _entry(
-    budget: Budget, costs: tuple[int, int] | None, subject: _Subject, timing: Timing | None
+    budget: Budget, costs: tuple[int, int] | None, timing: Timing | None, *, of_file: bool
 ) -> Entry:
     table = budget.table
     predicted, bound = costs or (None, None)
-    known = (table.resource, table.unit, budget.limit, predicted, bound)
-    if timing is not None and _is_measured(table):
-        return Entry(*known, timing, *_judge(timing, budget.limit))
+    amounts = (table.resource, table.unit, budget.limit, predicted, bound)
+    if timing is not None and table.is_measured:
+        return Entry(*amounts, timing, *judge(timing, budget.limit))
     assert bound is not None
-    reason = None
-    if subject.model is not None:
-        reason = f"{table.resource} is that of the architecture which the file names"
-    return Entry(*known, None, "PASS" if bound <= budget.limit else "FAIL", reason)
+    reason = f"{table.resource} is that of the architecture which the file names"
+    verdict: Verdict = "PASS" if bound <= budget.limit else "FAIL"
+    return Entry(*amounts, None, verdict, reason if of_file else None)
 
 
-def _judge(timing: Timing, limit: int) -> tuple[Verdict, str | None]:
+def judge(timing: Timing, limit: int) -> tuple[Verdict, str | None]:
     """Return whether a timing keeps a limit, and what disturbed it.
 
     A network has to keep its budget both as the machine is and as it was when the table was made.
     Where the two disagree, the machine decides and not the network. Without enough runs at the
     table's pace, it fails only if it is further over its budget than the pace explains.
     """
-    median, pace = (
-        (timing.median, timing.pace) if timing.is_clean else (timing.all_median, timing.all_pace)
-    )
+    median, pace = telling_median(timing)
+    disturbed = disturbance(timing)
     if median <= limit * min(1.0, pace):
-        return "PASS", timing.disturbance
-    beyond_doubt = 1.0 if timing.is_clean else DECISIVE_EXCESS
+        return "PASS", disturbed
+    beyond_doubt = 1.0 if is_clean(timing) else DECISIVE_EXCESS
     if median > beyond_doubt * limit * max(1.0, pace):
-        return "FAIL", timing.disturbance
-    reason = timing.disturbance or (
+        return "FAIL", disturbed
+    reason = disturbed or (
         f"so near to the budget that the machine's pace, {pace:.3f} of the table's, decides"
     )
     return "UNCLEAR", f"{reason}; stop other programs, or measure the table again"

@@ -7,36 +7,35 @@ import math
 import os
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import torch
 from torch.nn import functional
 
-from hardcorenas.deploy.formats import FILE_FORMATS, Format
-from hardcorenas.deploy.saved_network import require_weights_of
-from hardcorenas.errors import (
-    ArtifactError,
-    HardcorenasError,
-    InvalidArgumentError,
-    InvalidSpaceError,
-    MissingDependencyError,
-    shown,
-)
+from hardcorenas import files
+from hardcorenas.artifacts import ExportedFile, ExportFile
+from hardcorenas.deploy.formats import FILE_FORMATS
+from hardcorenas.deploy.settings import ExportSettings
+from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidArgumentError
+from hardcorenas.jobs.run_folder import RunFolder
+from hardcorenas.jobs.step import Step, digests
+from hardcorenas.networks.card import Card
+from hardcorenas.networks.saved_network import require_weights_of
 from hardcorenas.networks.timm_bridge import require_counterpart
+from hardcorenas.resources.settings import TargetSettings
+from hardcorenas.space import Architecture
+from hardcorenas.train.trained import TrainedSupernet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from torch import Tensor, nn
 
-    from hardcorenas.deploy.card import Card
-    from hardcorenas.space import SearchSpace
+    from hardcorenas.deploy.settings import Format
 
-__all__ = ["DEFAULT_FORMATS", "ExportError", "Exported", "Format", "export", "expressible"]
-
-DEFAULT_FORMATS: tuple[Format, ...] = ("onnx", "torch", "safetensors")
+EXPORT_FILE = "export.json"
 # Of the largest logit, or of 1 where all are smaller: float32 sums in another order stay far below.
 TOLERANCE = 1e-4
 _LEAST_IMAGES = 16
@@ -46,31 +45,14 @@ class ExportError(HardcorenasError):
     """A written file does not compute what the network does."""
 
 
-@dataclass(frozen=True)
-class Exported:
-    """One file of an exported network.
-
-    Attributes:
-        format: What it is.
-        path: Where it is.
-        largest_difference: Between a logit of the file, run in its own runtime, and of the network.
-        num_bytes: Its size.
-    """
-
-    format: Format
-    path: Path
-    largest_difference: float
-    num_bytes: int
-
-
 def export(
     network: nn.Module,
     card: Card,
     folder: str | Path,
-    formats: Sequence[Format] = DEFAULT_FORMATS,
+    formats: Sequence[Format] = ExportSettings.formats,
     *,
     batch_size: int = 1,
-) -> tuple[Exported, ...]:
+) -> ExportFile:
     """Write a network to a folder, once for each format, and return what was written.
 
     Every file is loaded again in its own runtime and has to give the network's logits on the same
@@ -92,8 +74,14 @@ def export(
             be written to.
         InvalidSpaceError: If timm has no such networks.
     """
-    chosen = _checked_formats(formats, card.architecture.space)
-    batch_size = _checked_batch_size(batch_size)
+    chosen = dict.fromkeys(ExportSettings(tuple(formats)).formats)
+    if not chosen:
+        raise InvalidArgumentError(
+            f"formats: expected one or more of {', '.join(FILE_FORMATS)}, got none"
+        )
+    TargetSettings(batch_size=batch_size)
+    if "timm" in chosen:
+        require_counterpart(card.architecture.space)
     reference = copy.deepcopy(network).eval().cpu()
     require_weights_of(card, reference.state_dict(), source="the network")
     images = _example_images(card, batch_size)
@@ -105,51 +93,77 @@ def export(
             "std on its card wrong?"
         )
     folder = Path(folder)
-    with _temporary_folder(folder) as temporary:
-        written = []
+    contents, written = {}, []
+    with tempfile.TemporaryDirectory(prefix="hardcorenas-") as scratch:
         for name in chosen:
-            content = FILE_FORMATS[name].content(reference, card, batch_size)
-            path = folder / FILE_FORMATS[name].file_name
-            with _failures_of(path):
-                _write(temporary / path.name, content)
+            kind = FILE_FORMATS[name]
+            content = kind.content(reference, card, batch_size)
+            path = Path(scratch) / kind.file_name
+            with _failures_of(folder / path.name):
+                path.write_bytes(content)
             with torch.no_grad():
-                found = FILE_FORMATS[name].run(temporary / path.name, images, batch_size)
-            difference = _checked_difference(name, found, expected)
-            written.append(Exported(name, path, difference, len(content)))
-        for file in written:
-            with _failures_of(file.path):
-                (temporary / file.path.name).replace(file.path)
-    return tuple(written)
+                logits = kind.run(path, images, batch_size)
+            difference = _checked_difference(name, logits, expected)
+            contents[path.name] = content
+            written.append(ExportedFile(name, path.name, difference, len(content)))
+    _write_all(folder, contents)
+    return ExportFile(
+        inputs="",
+        files=digests(folder, *contents),
+        batch_size=batch_size,
+        exported=tuple(written),
+    )
 
 
-def expressible(space: SearchSpace) -> tuple[Format, ...]:
-    """Return the formats that can hold networks of a space, here and now."""
-    try:
-        require_counterpart(space)
-    except (InvalidSpaceError, MissingDependencyError):
-        return DEFAULT_FORMATS
-    return (*DEFAULT_FORMATS, "timm")
+def export_step(
+    run: Path,
+    architecture: Architecture,
+    finetuned: Path,
+    folder: Path,
+    formats: Sequence[Format] = ExportSettings.formats,
+    *,
+    batch_size: int = 1,
+) -> Step[ExportFile]:
+    """Return the step from a fine-tuned network to the files that ship.
 
+    Files that an earlier export wrote in formats which are not asked for now are removed: they are
+    of other weights.
 
-def _checked_formats(formats: Sequence[Format], space: SearchSpace) -> tuple[Format, ...]:
-    chosen = tuple(dict.fromkeys(formats))
-    known = ", ".join(FILE_FORMATS)
-    if not chosen:
-        raise InvalidArgumentError(f"formats: expected one or more of {known}, got none")
-    for name in chosen:
-        if name not in FILE_FORMATS:
-            raise InvalidArgumentError(f"formats: {shown(name)} is not one of {known}")
-    if "timm" in chosen:
-        require_counterpart(space)
-    return chosen
+    Args:
+        run: Folder of the supernet, for names of classes and the statistics of images.
+        architecture: The network.
+        finetuned: Folder of its fine-tuning.
+        folder: Where to write.
+        formats: Which formats.
+        batch_size: Images at once of the ONNX file.
+    """
+    supernet = TrainedSupernet.open(run)
+    images = supernet.description["data"]
+    card = Card(
+        Architecture(supernet.space, architecture.stages),
+        tuple(images["classes"]),
+        tuple(images["mean"]),
+        tuple(images["std"]),
+    )
+    path = folder / EXPORT_FILE
 
+    def make() -> None:
+        network = supernet.finetuned(architecture, finetuned)
+        before = ExportFile.load_if_there(path)
+        made = export(network, card, folder, formats, batch_size=batch_size)
+        for name, digest in (before.files if before else {}).items():
+            if name not in made.files and files.digest(folder / name) == digest:
+                (folder / name).unlink()
+        msgspec.structs.replace(made, inputs=step.digest).save(path)
 
-def _checked_batch_size(batch_size: int) -> int:
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise InvalidArgumentError(
-            f"batch_size: expected a whole number above 0, got {shown(batch_size)}"
-        )
-    return batch_size
+    inputs = {
+        "weights": files.digest(RunFolder(finetuned).weights("network")),
+        "card": card.to_json(),
+        "formats": list(dict.fromkeys(formats)),
+        "batch_size": batch_size,
+    }
+    step = Step(path, ExportFile, inputs, make)
+    return step
 
 
 def _example_images(card: Card, batch_size: int) -> Tensor:
@@ -165,13 +179,13 @@ def _example_images(card: Card, batch_size: int) -> Tensor:
     return torch.cat([noise, (images - mean) / std])
 
 
-def _checked_difference(name: Format, found: Tensor, expected: Tensor) -> float:
+def _checked_difference(name: Format, logits: Tensor, expected: Tensor) -> float:
     """Return the largest difference of two sets of logits, or refuse the file that gave the first.
 
     Where the network is sure of its class by more than the tolerance, the class has to agree too.
     """
-    same_shape = found.shape == expected.shape
-    difference = float((found - expected).abs().max()) if same_shape else math.inf
+    same_shape = logits.shape == expected.shape
+    difference = float((logits - expected).abs().max()) if same_shape else math.inf
     allowed = TOLERANCE * max(1.0, float(expected.abs().max()))
     if not difference <= allowed:  # which not-a-number is not
         raise ExportError(
@@ -180,24 +194,30 @@ def _checked_difference(name: Format, found: Tensor, expected: Tensor) -> float:
         )
     best = expected.topk(min(2, expected.shape[1])).values
     is_sure = best[:, 0] - best[:, -1] > allowed
-    if num_other := int((is_sure & (found.argmax(1) != expected.argmax(1))).sum()):
+    if num_other := int((is_sure & (logits.argmax(1) != expected.argmax(1))).sum()):
         raise ExportError(
-            f"{name}: the file gives {num_other} of {len(found)} images another class than the "
+            f"{name}: the file gives {num_other} of {len(logits)} images another class than the "
             f"network, though logits differ by only {difference:.2g}, so nothing was kept"
         )
     return difference
 
 
-@contextmanager
-def _temporary_folder(folder: Path) -> Iterator[Path]:
-    """Make a folder inside another, so that files can be renamed out of it, and remove it."""
+def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files so that none takes its name before all are on the disk."""
     with _failures_of(folder):
         folder.mkdir(parents=True, exist_ok=True)
         made = tempfile.TemporaryDirectory(
             dir=folder, prefix=".export-", ignore_cleanup_errors=True
         )
-    with made as name:
-        yield Path(name)
+    with made as temporary:
+        for name, content in contents.items():
+            with _failures_of(folder / name), (Path(temporary) / name).open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        for name in contents:
+            with _failures_of(folder / name):
+                (Path(temporary) / name).replace(folder / name)
 
 
 @contextmanager
@@ -206,11 +226,4 @@ def _failures_of(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ArtifactError(f"{path}: cannot be written ({error.strerror})") from error
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+        raise ArtifactError(f"{path}: cannot be written ({files.reason(error)})") from error

@@ -5,15 +5,16 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from hardcorenas.deploy.card import CARD_KEY, Card
-from hardcorenas.deploy.onnx_file import network_to_onnx, store_card_
-from hardcorenas.deploy.saved_network import (
+from hardcorenas.networks.build import build
+from hardcorenas.networks.card import CARD_KEY, Card
+from hardcorenas.networks.onnx_file import INPUT, OUTPUT, network_to_onnx, stored_architecture
+from hardcorenas.networks.saved_network import (
     FILE_NAME,
     load,
     network_to_bytes,
@@ -21,9 +22,7 @@ from hardcorenas.deploy.saved_network import (
     read_metadata,
     serialised,
 )
-from hardcorenas.networks.build import build
 from hardcorenas.networks.timm_bridge import to_timm_model
-from hardcorenas.resources.targets.onnx_models import INPUT, OUTPUT
 from hardcorenas.resources.timing.onnx_session import open_session
 from hardcorenas.space import Architecture
 
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
-Format = Literal["onnx", "torch", "safetensors", "timm"]
+    from hardcorenas.deploy.settings import Format
+
 # What timm's own source calls its definition of an architecture.
 DEFINITION_KEY = "timm.arch_def"
 
@@ -48,17 +48,23 @@ class FileFormat:
             number of images at once, where the file fixes it.
         run: Returns the logits of images, by the network of such a file in its own runtime. Takes
             also the number of images at once, where the file fixes it; it divides their number.
+        architecture: Returns the architecture that a file names, if it does, without running code
+            of the file; None for a format that cannot be read so.
     """
 
     file_name: str
     content: Callable[[nn.Module, Card, int], bytes]
     run: Callable[[Path, Tensor, int], Tensor]
+    architecture: Callable[[Path], Architecture | None] | None = None
+
+    @property
+    def suffix(self) -> str:
+        """How names of such files end."""
+        return self.file_name[self.file_name.rindex(".") :]
 
 
 def _onnx_content(network: nn.Module, card: Card, batch_size: int) -> bytes:
-    model = network_to_onnx(network, card.architecture, batch_size)
-    store_card_(model, card)
-    content: bytes = model.SerializeToString()
+    content: bytes = network_to_onnx(network, card, batch_size).SerializeToString()
     return content
 
 
@@ -118,8 +124,10 @@ def _run_timm(path: Path, images: Tensor, _batch_size: int) -> Tensor:
 
 
 FILE_FORMATS: Mapping[Format, FileFormat] = {
-    "onnx": FileFormat("network.onnx", _onnx_content, _run_onnx),
+    "onnx": FileFormat("network.onnx", _onnx_content, _run_onnx, stored_architecture),
     "torch": FileFormat("network.pt2", _torch_content, _run_torch),
-    "safetensors": FileFormat(FILE_NAME, _safetensors_content, _run_safetensors),
+    "safetensors": FileFormat(
+        FILE_NAME, _safetensors_content, _run_safetensors, lambda path: read_card(path).architecture
+    ),
     "timm": FileFormat("network.timm.safetensors", _timm_content, _run_timm),
 }

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardcorenas.errors import ArtifactError, HardcorenasError
+from hardcorenas.artifacts import Timing
+from hardcorenas.resources.plan import Plan
 from hardcorenas.resources.timing.estimates import estimate
 from hardcorenas.resources.timing.pace import TOLERANCE, paced
 from hardcorenas.resources.timing.recorder import record
-from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import onnx
-
     from hardcorenas.resources import ResourceTable
-    from hardcorenas.resources.plan import Plan
-    from hardcorenas.resources.targets import Target
+    from hardcorenas.resources.targets.base import Target
     from hardcorenas.resources.timing.recorder import Progress
     from hardcorenas.resources.timing.rounds import Round, Run
+    from hardcorenas.space import Architecture
 
 LEAST_RUNS = 40  # at the table's pace, for a median to be believed
 LEAST_SLOW_RUNS = 10  # of a network too slow for that, if they are half of all
@@ -35,52 +34,32 @@ _OTHERS_NS = 1_500_000
 _MOST_OTHERS = 6
 
 
-@dataclass(frozen=True)
-class Timing:
-    """How long a network took, in nanoseconds, while the machine ran at the table's pace.
+def is_clean(timing: Timing) -> bool:
+    """Return whether enough runs were at the table's pace, not by chance on a faster machine."""
+    enough = max(LEAST_SLOW_RUNS, timing.all_runs / 2)
+    return timing.runs >= min(LEAST_RUNS, enough) and timing.all_pace >= 1 - TOLERANCE
 
-    If it never did, the numbers are those of all runs.
 
-    Attributes:
-        median: Half of the runs were faster.
-        p95: 95 of 100 runs were faster.
-        spread: Relative standard deviation of one run, from the middle half.
-        runs: How many runs were at the table's pace.
-        all_runs: How many there were at any pace.
-        pace: Median of the yardstick around these runs, relative to when the table was made.
-        all_median: Median of all runs.
-        all_pace: Median of the yardstick over all runs, likewise.
-    """
+def disturbance(timing: Timing) -> str | None:
+    """Return what a reader should know if the machine was not as when the table was made."""
+    if is_clean(timing) and timing.all_pace <= 1 + TOLERANCE:
+        return None
+    direction = "slower" if timing.all_pace > 1 else "faster"
+    return (
+        f"the yardstick was {abs(timing.all_pace - 1):.1%} {direction} than when the table was "
+        f"measured; {timing.runs} of {timing.all_runs} runs were at the table's pace"
+    )
 
-    median: int
-    p95: int
-    spread: float
-    runs: int
-    all_runs: int
-    pace: float
-    all_median: int
-    all_pace: float
 
-    @property
-    def is_clean(self) -> bool:
-        """Whether enough runs were at the table's pace, and not by chance on a faster machine."""
-        enough = self.runs >= LEAST_RUNS or self.runs >= max(LEAST_SLOW_RUNS, self.all_runs / 2)
-        return enough and self.all_pace >= 1 - TOLERANCE
-
-    @property
-    def disturbance(self) -> str | None:
-        """What a reader should know about the machine, if it was not as when the table was made."""
-        if self.is_clean and self.all_pace <= 1 + TOLERANCE:
-            return None
-        direction = "slower" if self.all_pace > 1 else "faster"
-        return (
-            f"the yardstick was {abs(self.all_pace - 1):.1%} {direction} than when the table was "
-            f"measured; {self.runs} of {self.all_runs} runs were at the table's pace"
-        )
+def telling_median(timing: Timing) -> tuple[int, float]:
+    """Return the median that a verdict is given by, and the pace that it was measured at."""
+    if is_clean(timing):
+        return timing.median, timing.pace
+    return timing.all_median, timing.all_pace
 
 
 def time_network(
-    network: Architecture | onnx.ModelProto,
+    network: Path | Architecture,
     target: Target,
     table: ResourceTable,
     *,
@@ -91,7 +70,7 @@ def time_network(
     """Time a network between yardsticks.
 
     Args:
-        network: An architecture of the table's space, or an exported model.
+        network: The file that ships, or an architecture of the table's space.
         target: What it runs on.
         table: Its yardstick is the pace at which to time.
         at_table_pace: False where the table is of another device: then the pace is the quiet one of
@@ -99,22 +78,20 @@ def time_network(
         seconds: Time it for this long at most.
         progress: Called after every round.
     """
-    from hardcorenas.resources.plan import Plan
-    from hardcorenas.resources.targets.preparing import torch_threads_kept
+    from hardcorenas.resources.targets.plan_items import torch_threads_kept
 
     assert table.calibration is not None
     yardstick_ns = table.calibration.yardstick if at_table_pace else None
 
     def is_enough(rounds: Sequence[Round]) -> bool:
-        known = yardstick_ns or estimate(rounds, 1).yardstick
-        return int(paced(rounds, known).at_pace.sum()) >= ENOUGH_RUNS
+        pace = yardstick_ns or estimate(rounds, 1).yardstick
+        return int(paced(rounds, pace).at_pace.sum()) >= ENOUGH_RUNS
 
     with torch_threads_kept():
         plan = Plan(table.space, table.provenance.batch_size)
-        run, yardstick = _runs(network, target, plan)
         rounds = record(
-            [run],
-            yardstick,
+            [_run(target, network, plan)],
+            _run(target, plan.yardstick, plan),
             [_VISITS_A_ROUND],
             seconds=seconds,
             enough=is_enough,
@@ -142,39 +119,24 @@ def _timing(rounds: Sequence[Round], yardstick_ns: float) -> Timing:
     )
 
 
-def _runs(network: Architecture | onnx.ModelProto, target: Target, plan: Plan) -> tuple[Run, Run]:
-    """Return calls of the network and of the table's yardstick on the target."""
+def _run(target: Target, network: Path | Architecture, plan: Plan) -> Run:
+    """Return a call of a network; of an architecture, one with fresh weights."""
+    if isinstance(network, Path):
+        return target.load(network, plan.input_shape)
     from hardcorenas.networks.build import build
-    from hardcorenas.resources.targets.onnx_targets import OnnxTarget
-    from hardcorenas.resources.targets.preparing import example, yardstick
+    from hardcorenas.networks.card import Card
 
-    images = example(plan)
-    comparison = target.compile(build(plan.space, yardstick(plan)), images)
-    if isinstance(network, Architecture):
-        return target.compile(build(plan.space, network), images), comparison
-    if not isinstance(target, OnnxTarget):
-        raise HardcorenasError(
-            f"the table is of {target.name}, which runs no ONNX files; certify the architecture"
-        )
-    try:
-        run = target.load_model(network)
-        run()
-    except Exception as error:  # whatever a runtime raises about a model of the user's
-        reason = " ".join(str(error).split())[:200]
-        raise ArtifactError(f"{target.name} cannot run the model: {reason}") from None
-    return run, comparison
+    with tempfile.TemporaryDirectory(prefix="hardcorenas-") as folder:
+        path = Path(folder) / "network"
+        target.prepare(build(plan.space, network), Card.blank(network), plan.batch_size, path)
+        return target.load(path, plan.input_shape)
 
 
 def _others(target: Target, plan: Plan, yardstick_ns: int) -> Run:
     """Return a call that runs other networks of the space: one, or several where they are fast."""
-    from hardcorenas.networks.build import build
-    from hardcorenas.resources.targets.preparing import example
-
-    images = example(plan)
     count = min(_MOST_OTHERS, math.ceil(_OTHERS_NS / (2 * yardstick_ns)))
     rng = np.random.default_rng(plan.seed)
-    networks = [build(plan.space, plan.space.sample(rng)) for _ in range(count)]
-    others = [target.compile(network, images) for network in networks]
+    others = [_run(target, plan.space.sample(rng), plan) for _ in range(count)]
 
     def run_all() -> None:
         for run in others:

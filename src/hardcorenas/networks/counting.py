@@ -15,26 +15,31 @@ Exact integers from shapes alone, no torch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from hardcorenas.networks.layout import BlockShape, ConvShape, HeadShape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Resource = Literal["macs", "params", "memory"]
 Part = ConvShape | BlockShape | HeadShape
 
 BYTES_PER_VALUE = 4  # 32-bit floats
 
 
-def cost(part: Part, resource: Resource) -> int:
-    """Return what one part costs: MACs, parameters, or bytes at its peak."""
-    if resource == "memory":
-        return _peak_bytes(part)
-    if resource == "macs":
-        return sum(product.macs for product in _products(part))
+def macs(part: Part) -> int:
+    """Return the multiply-accumulates of one part for one image."""
+    return sum(product.macs for product in _products(part))
+
+
+def params(part: Part) -> int:
+    """Return the learnable numbers of one part."""
     return sum(product.params for product in _products(part))
+
+
+def peak_bytes(part: Part) -> int:
+    """Return the largest number of bytes alive at any operator of one part."""
+    return BYTES_PER_VALUE * max(_values_alive(part))
 
 
 @dataclass(frozen=True)
@@ -79,11 +84,6 @@ def _products(part: Part) -> Iterator[_Product]:
                 yield _Product(width, part.hidden_width, bias=True)
                 width = part.hidden_width
             yield _Product(width, part.num_classes, bias=True)
-
-
-def _peak_bytes(part: Part) -> int:
-    """Return the largest number of bytes alive at any operator of the part."""
-    return BYTES_PER_VALUE * max(_values_alive(part))
 
 
 def _values_alive(part: Part) -> Iterator[int]:

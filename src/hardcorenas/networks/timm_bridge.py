@@ -1,4 +1,4 @@
-"""Weights and networks to and from timm, for spaces that timm's MobileNetV3 class can express."""
+"""Networks handed to timm, for spaces that timm's MobileNetV3 class can express."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from hardcorenas.errors import InvalidArchitectureError, InvalidSpaceError, MissingDependencyError
-from hardcorenas.networks.build import Network, build
+from hardcorenas.networks.build import build
 from hardcorenas.torchvision_import import prepare_torchvision
 
 if TYPE_CHECKING:
@@ -34,29 +34,6 @@ _SEPARABLE = {
     "project.conv": "conv_pw",
     "project.norm": "bn2",
 }
-
-
-def from_timm_weights(architecture: Architecture, weights: Mapping[str, Tensor]) -> Network:
-    """Build an architecture's network with the weights of timm's model of it.
-
-    Args:
-        architecture: An architecture of a space that timm can express.
-        weights: The timm model's ``state_dict()``.
-    """
-    _require_expressible(architecture.space)
-    network = build(architecture.space, architecture)
-    ours = network.state_dict()
-    names = {theirs: own for own, theirs in _name_pairs(architecture, ours)}
-    if set(names) != set(weights):
-        odd = sorted(set(names) ^ set(weights))
-        raise InvalidArchitectureError(
-            f"the weights are not those of this architecture: {len(odd)} names differ, "
-            f"the first is {odd[0]!r}"
-        )
-    network.load_state_dict(
-        {own: _shaped(weights[theirs], ours[own], theirs) for theirs, own in names.items()}
-    )
-    return network
 
 
 def to_timm_model(architecture: Architecture, network: nn.Module) -> nn.Module:

@@ -1,25 +1,20 @@
-"""What a run has made, and its summary as a file."""
+"""What a run has made."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hardcorenas import files
-from hardcorenas.deploy.certificate import worst
+from hardcorenas.artifacts import SummaryFile, TrainedRow, worst
 from hardcorenas.versions import versions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hardcorenas.deploy.certificate import Certificate, Verdict
-    from hardcorenas.deploy.export import Exported
+    from hardcorenas.artifacts import Certificate, ExportFile, FinetunedFile, Verdict
     from hardcorenas.pipeline.config import Config
     from hardcorenas.search.problem import Problem
     from hardcorenas.space import Architecture
-    from hardcorenas.train.finetune import Finetuned
-
-SUMMARY_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -34,7 +29,7 @@ class Compared:
 
     name: str
     costs: dict[str, int]
-    finetuned: Finetuned
+    finetuned: FinetunedFile
 
 
 @dataclass(frozen=True)
@@ -57,8 +52,8 @@ class Outcome:
     folder: Path
     architecture: Architecture
     costs: dict[str, int]
-    finetuned: Finetuned
-    exported: tuple[Exported, ...]
+    finetuned: FinetunedFile
+    exported: ExportFile
     certificates: tuple[Certificate, ...]
     attempts: int
     compared: tuple[Compared, ...] = ()
@@ -68,28 +63,30 @@ class Outcome:
         """That of the worst certificate; UNCLEAR where nothing could be examined here."""
         return worst([certificate.verdict for certificate in self.certificates])
 
+    @property
+    def limits(self) -> dict[str, int]:
+        """What may not be exceeded, by budget, in the unit of its table."""
+        budgets = zip(self.problem.labels, self.problem.budgets, strict=True)
+        return {label: budget.limit for label, budget in budgets}
 
-def save_summary(config: Config, outcome: Outcome) -> None:
-    """Write a summary into the network's folder."""
+    @property
+    def row(self) -> TrainedRow:
+        """The network beside others."""
+        return _row(self.costs, self.finetuned)
 
-    def row(costs: dict[str, int], tuned: Finetuned) -> dict[str, Any]:
-        return {
-            "architecture": str(tuned.architecture),
-            "costs": costs,
-            "test": tuned.test,
-            "heldout": tuned.heldout,
-        }
+    def summary(self, config: Config) -> SummaryFile:
+        """Return the summary as a file."""
+        return SummaryFile(
+            config=config.to_dict(),
+            verdict=self.verdict,
+            attempts=self.attempts,
+            limits=self.limits,
+            found=self.row,
+            compared={c.name: _row(c.costs, c.finetuned) for c in self.compared},
+            files=tuple(self.exported.files),
+            versions=versions(),
+        )
 
-    budgets = zip(outcome.problem.labels, outcome.problem.budgets, strict=True)
-    content = {
-        "config": config.to_dict(),
-        "verdict": outcome.verdict,
-        "attempts": outcome.attempts,
-        "limits": {label: budget.limit for label, budget in budgets},
-        "found": row(outcome.costs, outcome.finetuned),
-        "compared": {c.name: row(c.costs, c.finetuned) for c in outcome.compared},
-        "files": [file.path.name for file in outcome.exported],
-        "versions": versions(),
-    }
-    text = files.dump(content, kind="summary", version=SUMMARY_VERSION)
-    files.write_text(outcome.folder / "summary.json", text)
+
+def _row(costs: dict[str, int], finetuned: FinetunedFile) -> TrainedRow:
+    return TrainedRow(finetuned.architecture, costs, finetuned.test, finetuned.heldout)

@@ -1,14 +1,16 @@
-"""The latency table of a run: given, made before, or measured now."""
+"""The latency table of a run: given, measured before, or measured now."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hardcorenas.errors import ForeignTableError, HardcorenasError, InvalidBudgetError
-from hardcorenas.resources import ResourceTable
+from hardcorenas.artifacts import TableFile
+from hardcorenas.errors import HardcorenasError, InvalidBudgetError
+from hardcorenas.jobs.step import Step
 from hardcorenas.resources.budget_texts import needs_table
 from hardcorenas.resources.measuring import measure
-from hardcorenas.resources.targets import make_target
+from hardcorenas.resources.table import ResourceTable, table_inputs
+from hardcorenas.resources.targets import make_target, target_like
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,69 +36,63 @@ def latency_table(
         return None
     device = config.device
     if device.table is not None:
-        given = ResourceTable.load(device.table)
-        if given.space.fingerprint != space.fingerprint:
-            raise InvalidBudgetError(
-                f"{device.table}: was made for space {given.space.name!r} "
-                f"({given.space.fingerprint}), the run is of {space.name!r} ({space.fingerprint}); "
-                f"measure a table for it, or leave device.table out"
-            )
         watcher.skip("table", f"{device.table} is given")
-        return given.with_confidence(device.confidence)
-    path = folder / "table.json"
-    table = _usable(path, space, device)
-    if table is not None:
-        watcher.skip("table", f"{path} was measured on this device")
-        return table
-    watcher.begin("table", f"timing {space.name} under {device.target}, threads: {device.threads}")
-    measured = measure(
-        space,
-        device.target,
-        threads=device.threads,
-        batch_size=device.batch_size,
-        precision=device.precision,
-        confidence=device.confidence,
-        minutes=device.minutes,
-        readings=path.with_name("table.json.readings"),
-        progress=watcher.progress,
-    )
-    measured.save(path)
-    path.with_name("table.json.readings").unlink(missing_ok=True)
-    calibration = measured.calibration
-    assert calibration is not None
-    watcher.say(
-        f"R² {calibration.r_squared:.4f} on {len(calibration.unseen)} unseen networks, "
-        f"margin {calibration.margin:.1%}"
-    )
-    for note in measured.provenance.notes:
-        watcher.say(f"note: {note}")
-    return measured
+        return _given_table(device.table, space).with_confidence(device.confidence)
+    step = table_step(device, space, folder / "table.json", watcher)
+    if step.done() is not None:
+        watcher.skip("table", f"{step.path} was measured on this device")
+    else:
+        watcher.begin("table", f"timing {space.name} under {device.target}, threads: {device.threads}")
+    table = ResourceTable.from_file(step.do(), source=str(step.path))
+    return table.with_confidence(device.confidence)
+
+
+def table_step(
+    device: DeviceSettings, space: SearchSpace, path: Path, watcher: Watcher
+) -> Step[TableFile]:
+    """Return the measuring of a table as a step."""
+    target = make_target(device.target, threads=device.threads, precision=device.precision)
+    readings = path.with_name(f"{path.name}.readings")
+
+    def make() -> None:
+        table = measure(
+            space,
+            target,
+            batch_size=device.batch_size,
+            confidence=device.confidence,
+            minutes=device.minutes,
+            readings=readings,
+            progress=watcher.progress,
+        )
+        table.save(path)
+        readings.unlink(missing_ok=True)
+        calibration = table.calibration
+        assert calibration is not None
+        watcher.say(
+            f"R² {calibration.r_squared:.4f} on {len(calibration.unseen)} unseen networks, "
+            f"margin {calibration.margin:.1%}"
+        )
+        for note in table.provenance.notes:
+            watcher.say(f"note: {note}")
+
+    return Step(path, TableFile, table_inputs(space, target.identity, device.batch_size), make)
 
 
 def is_of_this_device(table: ResourceTable) -> bool:
     """Return whether a measured table can be checked here."""
-    known = table.provenance
     try:
-        target = make_target(
-            known.runtime or "", threads=known.threads or 1, precision=known.precision
-        )
-        table.check_bound_to(target.fingerprint)
+        table.check_bound_to(target_like(table.provenance).identity)
     except HardcorenasError:
         return False
     return True
 
 
-def _usable(path: Path, space: SearchSpace, device: DeviceSettings) -> ResourceTable | None:
-    """Return a table made before, if it is of this space, device and setting."""
-    if not path.exists():
-        return None
-    table = ResourceTable.load(path)
-    target = make_target(device.target, threads=device.threads, precision=device.precision)
-    try:
-        table.check_bound_to(target.fingerprint)
-    except ForeignTableError:
-        return None
-    same = table.space.fingerprint == space.fingerprint
-    if not same or table.provenance.batch_size != device.batch_size:
-        return None
-    return table.with_confidence(device.confidence)
+def _given_table(path: str, space: SearchSpace) -> ResourceTable:
+    given = ResourceTable.load(path)
+    if given.space.fingerprint != space.fingerprint:
+        raise InvalidBudgetError(
+            f"{path}: was made for space {given.space.name!r} "
+            f"({given.space.fingerprint}), the run is of {space.name!r} ({space.fingerprint}); "
+            f"measure a table for it, or leave device.table out"
+        )
+    return given

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hardcorenas.errors import InvalidBudgetError, shown
-from hardcorenas.files import is_file
-from hardcorenas.networks.counting import Resource
+from hardcorenas.files import is_file, shown_path
 from hardcorenas.resources.budget import Budget
 from hardcorenas.resources.count import count
+from hardcorenas.resources.resource import COUNTED, LATENCY, RESOURCES
 from hardcorenas.resources.table import ResourceTable
-from hardcorenas.resources.units import UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hardcorenas.space import SearchSpace
-
-LATENCY = "latency"
 
 
 def needs_table(text: str) -> bool:
@@ -27,24 +25,18 @@ def needs_table(text: str) -> bool:
 
 def is_counted(text: str) -> bool:
     """Return whether a budget is of a resource that needs no table."""
-    return budget_name(text) in get_args(Resource)
+    return budget_name(text) in COUNTED
 
 
 def check_texts(texts: Sequence[str], space: SearchSpace) -> None:
     """Refuse budgets that cannot be meant, before there is a table of the device."""
     if not texts:
         read_budgets(texts, space)
+    # Any table will do to read an amount of latency or a share of it.
+    counted = count(space, "macs")
+    stand_in = replace(counted, resource=LATENCY, unit=RESOURCES[LATENCY].unit)
     for text in texts:
-        amount = _amount(text)
-        if not needs_table(text):
-            _read(text, space, None)
-        elif amount.endswith("%"):
-            try:
-                Budget(count(space, "macs"), amount)  # any table will do to read a share
-            except InvalidBudgetError as error:
-                raise InvalidBudgetError(str(error).replace("macs", LATENCY, 1)) from None
-        elif UNITS["ns"].parse(amount) <= 0:
-            raise InvalidBudgetError(f"latency budget: expected more than 0, got {shown(amount)}")
+        _read(text, space, stand_in)
 
 
 def read_budgets(
@@ -71,17 +63,16 @@ def _read(text: str, space: SearchSpace, table: ResourceTable | None) -> Budget:
         return Budget(table, amount)
     if name == LATENCY:
         raise InvalidBudgetError(
-            f"--budget {text}: a latency needs a table of the device; measure one with: "
-            f"hardcorenas measure, and give it with --table"
+            f"--budget {shown_path(text)}: a latency needs a table of the device; measure one "
+            f"with: hardcorenas measure, and give it with --table"
         )
-    for resource in get_args(Resource):
-        if resource == name:
-            return Budget(count(space, resource), amount)
+    if name in COUNTED:
+        return Budget(count(space, name), amount)
     if is_file(name):
         return Budget(ResourceTable.load(name), amount)
-    expected = ", ".join([LATENCY, *get_args(Resource)])
     raise InvalidBudgetError(
-        f"--budget {text}: {name!r} is not one of {expected}, nor the file of a table"
+        f"--budget {shown_path(text)}: {shown(name)} is not one of {', '.join(RESOURCES)}, "
+        f"nor the file of a table"
     )
 
 

@@ -13,15 +13,14 @@ writes. λ is the one that predicts best those calibration networks that were le
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
-from hardcorenas.errors import ArtifactError, InvalidArgumentError, shown
+from hardcorenas.artifacts import CalibrationRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-DEFAULT_CONFIDENCE = 0.99
-LARGEST = 2.0**53
 _PULLS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 _FOLDS = 6
 _SHARED_PULL = 1e-3
@@ -40,41 +37,8 @@ _LEAST_SHARE = 0.05  # of its isolated time that the shared correction leaves to
 _WORST_SLOPE, _WORST_R_SQUARED, _WORST_ERROR = 0.03, 0.95, 0.10
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """How well a table predicts networks that it has not seen, and the margin that follows.
-
-    Attributes:
-        unseen: For each unseen network, predicted and measured nanoseconds.
-        networks: How many others the table was corrected with.
-        isolated_ratio: What isolated parts add up to, relative to whole networks.
-        confidence: The chance that an unseen network stays within the margin.
-        yardstick: Time of the yardstick in nanoseconds while the table was measured.
-        quiet_share: Share of the readings that were taken at quiet moments.
-        drift: Relative standard deviation of the machine's quiet pace over the measurement.
-    """
-
-    unseen: tuple[tuple[int, int], ...]
-    networks: int
-    isolated_ratio: float
-    confidence: float
-    yardstick: int
-    quiet_share: float
-    drift: float
-
-    def __post_init__(self) -> None:
-        pairs = all(
-            isinstance(pair, tuple) and len(pair) == 2 and all(_positive(v) for v in pair)
-            for pair in self.unseen
-        )
-        if not pairs or len(self.unseen) < 2:
-            raise ArtifactError("calibration.unseen: expected two or more pairs of times above 0")
-        for name in ("isolated_ratio", "yardstick", "quiet_share", "networks"):
-            if not _positive(getattr(self, name)):
-                raise ArtifactError(f"calibration.{name}: expected a number above 0")
-        if self.drift != 0 and not _positive(self.drift):
-            raise ArtifactError("calibration.drift: expected a number from 0")
-        check_confidence(self.confidence)
+class Calibration(CalibrationRecord, frozen=True):
+    """How well a table predicts networks that it has not seen, and the margin that follows."""
 
     @property
     def slope(self) -> float:
@@ -139,54 +103,23 @@ class Calibration:
             f"{self.margin:.1%}; stop other programs and measure again, with more --minutes"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data; what follows from the pairs is there for readers."""
-        return {
-            "unseen": [list(pair) for pair in self.unseen],
-            "networks": self.networks,
-            "isolated_ratio": self.isolated_ratio,
-            "confidence": self.confidence,
-            "yardstick": self.yardstick,
-            "quiet_share": self.quiet_share,
-            "drift": self.drift,
-            "summary": {
-                "slope": self.slope,
-                "r_squared": self.r_squared,
-                "mean_error": self.mean_error,
-                "worst_error": self.worst_error,
-                "margin": self.margin,
-            },
-        }
-
-    @staticmethod
-    def from_dict(data: Any) -> Calibration:
-        """Read what `to_dict` returned; the summary is computed anew."""
-        fields = [field.name for field in dataclasses.fields(Calibration)]
-        if not isinstance(data, dict) or set(data) - {"summary"} != set(fields):
-            raise ArtifactError(f"calibration: expected the fields {', '.join(fields)}")
-        unseen = data["unseen"]
-        if not isinstance(unseen, list) or not all(isinstance(pair, list) for pair in unseen):
-            raise ArtifactError("calibration.unseen: expected pairs of times")
-        return Calibration(
-            **{name: data[name] for name in fields if name != "unseen"},
-            unseen=tuple(tuple(pair) for pair in unseen),
+    def to_record(self) -> CalibrationRecord:
+        """Return what a table's file says of it."""
+        names = ("slope", "r_squared", "mean_error", "worst_error", "margin")
+        summary = {name: getattr(self, name) for name in names}
+        return msgspec.structs.replace(
+            msgspec.convert(self, CalibrationRecord, from_attributes=True), summary=summary
         )
+
+    @classmethod
+    def from_record(cls, record: CalibrationRecord) -> Calibration:
+        """Read what `to_record` returned; the summary is computed anew."""
+        plain = msgspec.structs.replace(record, summary={})
+        return msgspec.convert(plain, cls, from_attributes=True)
 
     def _columns(self) -> tuple[Floats, Floats]:
         predicted, measured = np.array(self.unseen, float).T
         return predicted, measured
-
-
-def check_confidence(confidence: object) -> None:
-    """Raise unless this is a share that a margin can be computed for."""
-    if (
-        isinstance(confidence, bool)
-        or not isinstance(confidence, int | float)
-        or not 0.5 <= confidence <= 0.9999
-    ):
-        raise InvalidArgumentError(
-            f"confidence: expected a number from 0.5 to 0.9999, got {shown(confidence)}"
-        )
 
 
 def corrected_times(isolated: Floats, elements: Floats, counts: Floats, measured: Floats) -> Floats:
@@ -272,8 +205,3 @@ def contradictions(
                     f"in {1 - times[more] / times[less]:.0%} less time"
                 )
     return words
-
-
-def _positive(value: object) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and 0 < value < LARGEST  # type: ignore[operator]  # NaN is neither

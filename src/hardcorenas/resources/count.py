@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
+from hardcorenas.artifacts import Provenance
 from hardcorenas.errors import InvalidArgumentError, shown
 from hardcorenas.networks import layout
-from hardcorenas.networks.counting import Resource, cost
-from hardcorenas.resources.provenance import Provenance
-from hardcorenas.resources.table import (
-    AdditiveTable,
-    Costs,
-    PeakTable,
-    ResourceTable,
-)
+from hardcorenas.resources.resource import COUNTED, RESOURCES
+from hardcorenas.resources.table import TABLES, ResourceTable
 
 if TYPE_CHECKING:
     from hardcorenas.space import SearchSpace
 
-_UNITS: dict[Resource, str] = {"macs": "MACs", "params": "parameters", "memory": "bytes"}
 
-
-def count(space: SearchSpace, resource: Resource) -> ResourceTable:
+def count(space: SearchSpace, resource: str) -> ResourceTable:
     """Return the table of a resource that needs no measuring.
 
     Args:
@@ -29,23 +22,17 @@ def count(space: SearchSpace, resource: Resource) -> ResourceTable:
         resource: ``"macs"`` of one image, ``"params"``, or ``"memory"``: peak bytes of activations
             when one image is inferred, a maximum and not a sum.
     """
-    if resource not in get_args(Resource):
-        expected = ", ".join(get_args(Resource))
-        raise InvalidArgumentError(f"resource: expected one of {expected}, got {shown(resource)}")
-    fixed = [
-        cost(part, resource)
-        for part in (*layout.stem_shapes(space), layout.head_shape(space))
-        if part is not None
-    ]
-    costs = _block_costs(space, resource)
-    provenance = Provenance("counted", space.resolution)
-    if resource == "memory":
-        return PeakTable(space, resource, _UNITS[resource], max(fixed), costs, provenance)
-    return AdditiveTable(space, resource, _UNITS[resource], sum(fixed), costs, provenance)
-
-
-def _block_costs(space: SearchSpace, resource: Resource) -> Costs:
-    return tuple(
-        tuple(tuple(cost(shape, resource) for shape in row) for row in rows)
+    declared = RESOURCES.get(resource) if isinstance(resource, str) else None
+    if declared is None or declared.count is None:
+        raise InvalidArgumentError(
+            f"resource: expected one of {', '.join(COUNTED)}, got {shown(resource)}"
+        )
+    cost, kind = declared.count, TABLES[declared.kind]
+    fixed = (*layout.stem_shapes(space), layout.head_shape(space))
+    base = kind.combine(cost(part) for part in fixed if part is not None)
+    costs = tuple(
+        tuple(tuple(cost(shape) for shape in row) for row in rows)
         for rows in layout.cell_shapes(space)
     )
+    provenance = Provenance("counted", space.resolution)
+    return kind(space, resource, declared.unit, base, costs, provenance)

@@ -8,20 +8,21 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
-from hardcorenas.errors import ArtifactError, HardcorenasError
+from hardcorenas.artifacts import Provenance, TargetRecord
+from hardcorenas.errors import ArtifactError
 from hardcorenas.resources.calibration import (
-    DEFAULT_CONFIDENCE,
     Calibration,
-    check_confidence,
     contradictions,
     corrected_times,
 )
-from hardcorenas.resources.plan import DEFAULT_NETWORKS, DEFAULT_UNSEEN, Plan
-from hardcorenas.resources.provenance import Provenance
-from hardcorenas.resources.table import AdditiveTable, Costs
-from hardcorenas.resources.targets import Fingerprint, Target, make_target
+from hardcorenas.resources.plan import Plan
+from hardcorenas.resources.resource import LATENCY, RESOURCES
+from hardcorenas.resources.settings import DeviceSettings, PlanSettings
+from hardcorenas.resources.table import AdditiveTable
+from hardcorenas.resources.targets import make_target
 from hardcorenas.resources.timing.estimates import Estimates, estimate
 from hardcorenas.resources.timing.readings import continue_or_start, read_readings
 from hardcorenas.resources.timing.recorder import KnownWell, Progress, record
@@ -30,14 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from hardcorenas.artifacts.table import Costs
+    from hardcorenas.resources.targets.base import Target
     from hardcorenas.resources.timing.rounds import Round
     from hardcorenas.space import SearchSpace
 
 _MOST_WORDS = 5
-
-
-def _silent(_what: str, _done: float, _of: float) -> None:
-    pass
 
 
 def measure(
@@ -47,13 +46,13 @@ def measure(
     threads: int = 1,
     batch_size: int = 1,
     precision: str = "float32",
-    confidence: float = DEFAULT_CONFIDENCE,
-    minutes: float = 3.0,
-    networks: int = DEFAULT_NETWORKS,
-    unseen: int = DEFAULT_UNSEEN,
+    confidence: float = DeviceSettings.confidence,
+    minutes: float = DeviceSettings.minutes,
+    networks: int = PlanSettings.networks,
+    unseen: int = PlanSettings.unseen,
     seed: int = 0,
     readings: str | Path | None = None,
-    progress: Progress = _silent,
+    progress: Progress = lambda *_: None,
 ) -> AdditiveTable:
     """Return the latency table of a space: measured, corrected, judged, with its margin.
 
@@ -72,30 +71,26 @@ def measure(
         progress: Called with what is being done, how much of it is done, and of how much.
     """
     started = time.monotonic()
-    check_confidence(confidence)
-    if not 0 < minutes <= 24 * 60:
-        raise HardcorenasError(f"minutes: expected more than 0 and at most a day, got {minutes}")
+    DeviceSettings(confidence=confidence, minutes=minutes)
     if isinstance(target, str):
         target = make_target(target, threads=threads, precision=precision)
     plan = Plan(space, batch_size, networks, unseen, seed)
-    header = {"plan": plan.to_dict(), **dataclasses.asdict(target.fingerprint)}
+    header = {"plan": plan.to_dict(), **target.identity.to_dict()}
     before = [] if readings is None else continue_or_start(readings, header, len(plan.visits))
     rounds = _record(
-        plan,
-        target,
-        minutes=minutes,
-        readings=readings,
-        before=before,
-        progress=progress,
+        plan, target, minutes=minutes, readings=readings, before=before, progress=progress
     )
-    table = table_from_rounds(plan, target.fingerprint, rounds, confidence=confidence)
+    table = table_from_rounds(plan, target.identity, rounds, confidence=confidence)
     spent = round(time.monotonic() - started, 1)
-    provenance = dataclasses.replace(table.provenance, seconds=spent)
+    provenance = msgspec.structs.replace(table.provenance, seconds=spent)
     return dataclasses.replace(table, provenance=provenance)
 
 
-def table_from_result(path: str | Path, *, confidence: float = DEFAULT_CONFIDENCE) -> AdditiveTable:
+def table_from_result(
+    path: str | Path, *, confidence: float = DeviceSettings.confidence
+) -> AdditiveTable:
     """Return the table from a file of readings, such as a device bundle brings back."""
+    DeviceSettings(confidence=confidence)
     header, _ = read_readings(path)
     plan = Plan.from_dict(header.get("plan"), source=str(path))
     _, rounds = read_readings(path, len(plan.visits))
@@ -104,23 +99,15 @@ def table_from_result(path: str | Path, *, confidence: float = DEFAULT_CONFIDENC
             f"{path}: holds {len(rounds)} whole rounds of readings, expected 2 or more; "
             f"let the bundle run longer"
         )
-    try:
-        fingerprint = Fingerprint(
-            **{field.name: header[field.name] for field in dataclasses.fields(Fingerprint)}
-        )
-    except KeyError as error:
-        raise ArtifactError(f"{path}: says nothing about the {error.args[0]}") from None
-    kinds = {"device": str, "runtime": str, "threads": int, "precision": str, "versions": dict}
-    for name, kind in kinds.items():
-        if type(header[name]) is not kind:
-            raise ArtifactError(f"{path}: {name}: expected what a bundle writes")
-    date = header.get("date")
-    return table_from_rounds(plan, fingerprint, rounds, confidence=confidence, date=date)
+    date = header["date"] if isinstance(header.get("date"), str) else None
+    said = {name: header[name] for name in TargetRecord.__struct_fields__ if name in header}
+    target = TargetRecord.from_dict(said, source=str(path))
+    return table_from_rounds(plan, target, rounds, confidence=confidence, date=date)
 
 
 def table_from_rounds(
     plan: Plan,
-    fingerprint: Fingerprint,
+    target: TargetRecord,
     rounds: Sequence[Round],
     *,
     confidence: float,
@@ -139,13 +126,19 @@ def table_from_rounds(
         "measured",
         plan.space.resolution,
         batch_size=plan.batch_size,
-        **dataclasses.asdict(fingerprint),
+        **target.to_dict(),
         date=date or datetime.datetime.now(datetime.UTC).date().isoformat(),
         spread=float(np.median(estimates.spreads)),
         notes=tuple(_notes(plan, estimates, calibration)),
     )
     return AdditiveTable(
-        plan.space, "latency", "ns", math.ceil(bound * times[0]), costs, provenance, calibration
+        plan.space,
+        LATENCY,
+        RESOURCES[LATENCY].unit,
+        math.ceil(bound * times[0]),
+        costs,
+        provenance,
+        calibration,
     )
 
 
@@ -158,11 +151,11 @@ def _record(
     before: Sequence[Round],
     progress: Progress,
 ) -> list[Round]:
-    from hardcorenas.resources.targets.preparing import runs_on, torch_threads_kept  # imports torch
+    from hardcorenas.resources.targets.plan_items import torch_threads_kept  # imports torch
 
     with torch_threads_kept():
         runs = []
-        for number, run in enumerate(runs_on(target, plan)):
+        for number, run in enumerate(target.load_plan(plan)):
             progress("preparing", number, len(plan.visits))
             runs.append(run)
         yardstick = runs.pop()

@@ -9,22 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hardcorenas.errors import ArtifactError, InvalidArgumentError, InvalidSpaceError, shown
+from hardcorenas.errors import ArtifactError, InvalidSpaceError
 from hardcorenas.networks import layout
-from hardcorenas.networks.counting import cost
+from hardcorenas.networks.counting import macs
+from hardcorenas.resources.settings import PlanSettings, TargetSettings
 from hardcorenas.space import Architecture, SearchSpace
 
 if TYPE_CHECKING:
     from hardcorenas.networks.layout import BlockShape
 
-DEFAULT_NETWORKS = 60
-DEFAULT_UNSEEN = 30
-_RANGES = {
-    "batch_size": (1, 4096),
-    "networks": (4, 10_000),
-    "unseen": (4, 10_000),
-    "seed": (0, 2**32 - 1),
-}
 # Unseen networks judge the table, so each of them must be known well by itself; the error of a
 # calibration network is averaged away.
 _VISITS_OF_UNSEEN = 2
@@ -45,17 +38,13 @@ class Plan:
 
     space: SearchSpace
     batch_size: int = 1
-    networks: int = DEFAULT_NETWORKS
-    unseen: int = DEFAULT_UNSEEN
+    networks: int = PlanSettings.networks
+    unseen: int = PlanSettings.unseen
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, (least, most) in _RANGES.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                raise InvalidArgumentError(
-                    f"{name}: expected a whole number from {least} to {most}, got {shown(value)}"
-                )
+        TargetSettings(batch_size=self.batch_size)
+        PlanSettings(self.networks, self.unseen, self.seed)
 
     @cached_property
     def blocks(self) -> tuple[BlockShape, ...]:
@@ -72,17 +61,28 @@ class Plan:
         """Distinct networks, those for calibration first, spread over the whole range of cost."""
         wanted = self.networks + self.unseen
         rng = np.random.default_rng(self.seed)
-        found: dict[Architecture, None] = {}
+        drawn: dict[Architecture, None] = {}
         for _ in range(50 * wanted):
-            found[_tilted_sample(self.space, rng)] = None
-            if len(found) == wanted:
-                return tuple(found)
+            drawn[_tilted_sample(self.space, rng)] = None
+            if len(drawn) == wanted:
+                return tuple(drawn)
         raise InvalidSpaceError(
             "",
-            f"space {self.space.name!r} gave only {len(found)} different networks, {wanted} are "
+            f"space {self.space.name!r} gave only {len(drawn)} different networks, {wanted} are "
             f"needed; ask for fewer: hardcorenas measure --networks N --unseen M, whose table a "
             f"run takes as device.table",
         )
+
+    @property
+    def yardstick(self) -> Architecture:
+        """The network that runs among the others to tell how busy the machine is."""
+        return self.space.lightest
+
+    @property
+    def input_shape(self) -> tuple[int, int, int, int]:
+        """What a network takes: images, channels, height, width."""
+        space = self.space
+        return self.batch_size, space.input_channels, space.resolution, space.resolution
 
     @property
     def num_parts(self) -> int:
@@ -152,7 +152,7 @@ def _tilted_sample(space: SearchSpace, rng: np.random.Generator) -> Architecture
     for number, stage in enumerate(space.stages):
         depth = int(rng.choice(stage.depths, p=_tilted(np.asarray(stage.depths, float), tilt)))
         sizes = np.array(
-            [cost(layout.block_shape(space, number, 1, choice), "macs") for choice in stage.choices]
+            [macs(layout.block_shape(space, number, 1, choice)) for choice in stage.choices]
         )
         chances = _tilted(sizes, tilt)
         indices.append([int(rng.choice(len(chances), p=chances)) for _ in range(depth)])

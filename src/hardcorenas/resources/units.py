@@ -42,9 +42,9 @@ class Unit:
             )
         suffix = match[2].replace("μ", "µ")
         if suffix and suffix not in self.multiples:
-            known = ", ".join(filter(None, self.multiples))
+            units = ", ".join(filter(None, self.multiples))
             raise InvalidBudgetError(
-                f"{text!r}: {suffix!r} is not a unit of {self.name}; expected one of {known}"
+                f"{text!r}: {suffix!r} is not a unit of {self.name}; expected one of {units}"
             )
         return floor(Fraction(match[1]) * self.multiples[suffix or self.display])
 

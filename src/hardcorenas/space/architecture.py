@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hardcorenas import files
+from hardcorenas.artifacts import ArchitectureFile
 from hardcorenas.errors import (
     ArtifactError,
     InvalidArchitectureError,
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-FORMAT_VERSION = 1
 _CHOICE = re.compile(r"e([0-9]{1,3}(?:\.[0-9]{1,20})?)k([0-9]{1,3})(se)?")
 
 
@@ -137,9 +137,7 @@ class Architecture:
 
     def to_json(self) -> str:
         """Return a JSON document with the architecture and its whole space."""
-        stages = [[dataclasses.asdict(choice) for choice in blocks] for blocks in self.stages]
-        content = {"stages": stages, "space": self.space.to_dict()}
-        return files.dump(content, kind="architecture", version=FORMAT_VERSION)
+        return self._to_file().to_json()
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "architecture") -> Architecture:
@@ -149,34 +147,35 @@ class Architecture:
             text: The JSON document.
             source: What to call it in errors, usually its file name.
         """
-        data = files.parse(text, kind="architecture", version=FORMAT_VERSION, source=source)
-        for field in sorted({"stages", "space"} ^ set(data)):
-            state = "is not a known field" if field in data else "is missing"
-            raise ArtifactError(f"{source}: {shown(field)} {state}; expected stages and space")
-        try:
-            space = SearchSpace.from_dict(data["space"])
-        except InvalidSpaceError as error:
-            raise ArtifactError(f"{source}: {checks.join('space', str(error))}") from None
-        try:
-            stages = tuple(
-                tuple(
-                    checks.construct(Choice, choice, f"stages[{number}][{position}]")
-                    for position, choice in enumerate(_list(blocks, f"stages[{number}]"))
-                )
-                for number, blocks in enumerate(_list(data["stages"], "stages"))
-            )
-            return cls(space, stages)
-        except (InvalidSpaceError, InvalidArchitectureError) as error:
-            raise ArtifactError(f"{source}: {error}") from None
+        return cls._from_file(ArchitectureFile.from_json(text, source=source), source)
 
     def save(self, path: str | Path) -> None:
         """Write the JSON document to a file, whole or not at all."""
-        files.write_text(path, self.to_json())
+        self._to_file().save(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Architecture:
         """Read the JSON document from a file."""
-        return cls.from_json(files.read_text(path), source=str(path))
+        return cls._from_file(ArchitectureFile.load(path), str(path))
+
+    def _to_file(self) -> ArchitectureFile:
+        stages = tuple(tuple(map(dataclasses.asdict, blocks)) for blocks in self.stages)
+        return ArchitectureFile(stages, self.space.to_dict())
+
+    @classmethod
+    def _from_file(cls, file: ArchitectureFile, source: str) -> Architecture:
+        try:
+            space = SearchSpace.from_dict(file.space, field="space")
+            stages = tuple(
+                tuple(
+                    checks.construct(Choice, choice, f"stages[{number}][{position}]")
+                    for position, choice in enumerate(blocks)
+                )
+                for number, blocks in enumerate(file.stages)
+            )
+            return cls(space, stages)
+        except (InvalidSpaceError, InvalidArchitectureError) as error:
+            raise ArtifactError(f"{files.shown_path(source)}: {error}") from None
 
     def to_timm(self) -> list[list[str]]:
         """Return timm's architecture definition: a list of block strings per stage."""
@@ -190,9 +189,3 @@ class Architecture:
         from hardcorenas.space.timm_codec import decode
 
         return decode(space, definition)
-
-
-def _list(value: object, field: str) -> list[object]:
-    if not isinstance(value, list):
-        raise InvalidArchitectureError(f"{field}: expected a list, got {shown(value)}")
-    return value

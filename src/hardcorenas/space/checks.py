@@ -62,15 +62,15 @@ def number(field: str, value: object, *, minimum: float, maximum: float) -> floa
     try:
         if isinstance(value, bool | str | bytes) or type(value).__name__ == "bool_":
             raise TypeError
-        found = float(value)  # type: ignore[arg-type]
+        plain = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        found = float("nan")
-    if not minimum <= found <= maximum:
+        plain = float("nan")
+    if not minimum <= plain <= maximum:
         raise InvalidSpaceError(
             field, f"expected a number from {minimum:g} to {maximum:g}, got {shown(value)}"
         )
     # One form for equal numbers, so that equal declarations are equal as text too.
-    return int(found) if found == int(found) else found
+    return int(plain) if plain == int(plain) else plain
 
 
 def boolean(field: str, value: object) -> bool:
@@ -114,12 +114,12 @@ def sequence(field: str, values: object) -> tuple[Any, ...]:
 def ascending(field: str, values: object, check: Callable[[str, object], T]) -> tuple[T, ...]:
     """Require a sequence, each item passing ``check``, in rising order without repeats."""
     items = sequence(field, values)
-    found = tuple(check(f"{field}[{position}]", value) for position, value in enumerate(items))
-    if list(found) != sorted(set(found)):  # type: ignore[type-var]
+    checked = tuple(check(f"{field}[{position}]", value) for position, value in enumerate(items))
+    if list(checked) != sorted(set(checked)):  # type: ignore[type-var]
         raise InvalidSpaceError(
-            field, f"expected rising values without repeats, got {shown(list(found))}"
+            field, f"expected rising values without repeats, got {shown(list(checked))}"
         )
-    return found
+    return checked
 
 
 def assign(declaration: object, **fields: object) -> None:

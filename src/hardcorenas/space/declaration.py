@@ -306,23 +306,31 @@ class SearchSpace:
         return _plain_data(dataclasses.asdict(self))  # type: ignore[no-any-return]
 
     @classmethod
-    def from_dict(cls, data: object) -> SearchSpace:
-        """Build a space from plain data; every mistake is an error that names the field."""
+    def from_dict(cls, data: object, *, field: str = "") -> SearchSpace:
+        """Build a space from plain data; every mistake is an error that names the field.
+
+        Args:
+            data: As `to_dict` returned it, or a TOML reader.
+            field: Where it stands in a larger whole, if it does.
+        """
         if not isinstance(data, dict):
-            raise InvalidSpaceError("", f"expected the fields of a search space, got {shown(data)}")
-        nested: dict[str, Any] = {}
-        if "stem" in data:
-            nested["stem"] = checks.construct(Stem, data["stem"], "stem")
+            raise InvalidSpaceError(
+                field, f"expected the fields of a search space, got {shown(data)}"
+            )
+        nested: dict[str, Any] = {
+            name: checks.construct(kind, data[name], checks.join(field, name))
+            for name, kind in (("stem", Stem), ("head", Head))
+            if name in data
+        }
         if "stages" in data:
+            path = checks.join(field, "stages")
             if not isinstance(data["stages"], list | tuple):
-                raise InvalidSpaceError("stages", "expected a list of stages ([[stages]] in TOML)")
+                raise InvalidSpaceError(path, "expected a list of stages ([[stages]] in TOML)")
             nested["stages"] = tuple(
-                checks.construct(Stage, stage, f"stages[{position}]")
+                checks.construct(Stage, stage, f"{path}[{position}]")
                 for position, stage in enumerate(data["stages"])
             )
-        if "head" in data:
-            nested["head"] = checks.construct(Head, data["head"], "head")
-        return checks.construct(cls, data, "", **nested)
+        return checks.construct(cls, data, field, **nested)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> SearchSpace:

@@ -64,7 +64,7 @@ def test_it_runs_without_torch_and_agrees_with_measuring_here(bundle, bare_pytho
     done = run(bare_python, bundle, "--minutes", "0.1", "-o", "out.result", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     table = table_from_result(tmp_path / "out.result")
-    here = make_target("onnxruntime").fingerprint
+    here = make_target("onnxruntime").identity
     table.check_bound_to(here)
     assert table.space == SPACE
     direct = hc.measure(SPACE, minutes=0.1, networks=8, unseen=4)

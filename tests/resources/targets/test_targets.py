@@ -11,13 +11,17 @@ import pytest
 import torch
 
 import hardcorenas as hc
+from hardcorenas.deploy.formats import FILE_FORMATS
 from hardcorenas.errors import InvalidArgumentError, MissingDependencyError
 from hardcorenas.networks.build import build
+from hardcorenas.networks.card import Card
+from hardcorenas.networks.onnx_file import to_onnx
 from hardcorenas.resources.plan import Plan
-from hardcorenas.resources.targets import TARGETS, make_target
-from hardcorenas.resources.targets.onnx_models import chain, to_onnx
-from hardcorenas.resources.targets.preparing import OnnxModels, runs_on
-from hardcorenas.resources.timing.onnx_session import session_fingerprint
+from hardcorenas.resources.targets import TARGETS, make_target, target_like
+from hardcorenas.resources.targets.onnx_models import OnnxModels, chain
+from hardcorenas.resources.targets.plan_items import torch_threads_kept
+from hardcorenas.resources.timing.onnx_session import session_identity
+from hardcorenas.settings import SettingError
 
 SPACE = hc.SearchSpace.preset("gray28")
 
@@ -38,40 +42,43 @@ def output(model, images):
     return session.run(None, {session.get_inputs()[0].name: images.numpy()})[0]
 
 
+def prepared(target, network, path, batch_size=1):
+    target.prepare(network, Card.blank(SPACE.lightest), batch_size, path)
+    return target.load(path, (batch_size, 1, 28, 28))
+
+
 @pytest.mark.parametrize("name", [name for name in TARGETS if name != "torch-compile"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_target_runs_a_network_and_says_what_it_is(name, threads):
+def test_a_target_runs_the_file_it_prepared_and_says_what_it_is(name, threads, tmp_path):
     target = make_target(name, threads=threads)
-    before = torch.get_num_threads()
-    run = target.compile(build(SPACE, SPACE.lightest), torch.randn(2, 1, 28, 28))
-    run()
-    torch.set_num_threads(before)
-    fingerprint = target.fingerprint
-    assert (fingerprint.runtime, fingerprint.threads) == (name, threads)
-    assert all(fingerprint.versions.values())
-    assert fingerprint == make_target(name, threads=threads).fingerprint
+    with torch_threads_kept():
+        run = prepared(target, build(SPACE, SPACE.lightest), tmp_path / "network", batch_size=2)
+        run()
+    identity = target.identity
+    assert (identity.runtime, identity.threads) == (name, threads)
+    assert all(identity.versions.values())
+    assert target_like(identity).identity == identity
+    assert FILE_FORMATS[target.file_format].architecture(tmp_path / "network") == SPACE.lightest
 
 
 @pytest.mark.filterwarnings("ignore")  # of the compiler's own
 def test_torch_compile_runs_many_modules():
-    before = torch.get_num_threads()
     target = make_target("torch-compile")
-    # More modules than PyTorch keeps versions of one function.
-    runs = [
-        target.compile(torch.nn.Sequential(torch.nn.Conv2d(1, width, 1)), torch.randn(1, 1, 8, 8))
-        for width in range(1, 12)
-    ]
-    for run in (*runs, *runs):
-        run()
-    torch.set_num_threads(before)
+    with torch_threads_kept():
+        # More modules than PyTorch keeps versions of one function.
+        runs = [
+            target.call(torch.nn.Sequential(torch.nn.Conv2d(1, width, 1)), torch.randn(1, 1, 8, 8))
+            for width in range(1, 12)
+        ]
+        for run in (*runs, *runs):
+            run()
 
 
 def test_bfloat16_runs_where_it_is_offered():
     target = make_target("torch", precision="bfloat16")
     module = build(SPACE, SPACE.lightest)
-    before = torch.get_num_threads()
-    target.compile(module, torch.randn(1, 1, 28, 28))()
-    torch.set_num_threads(before)
+    with torch_threads_kept():
+        target.call(module, torch.randn(1, 1, 28, 28))()
     assert next(module.parameters()).dtype == torch.float32  # it is the copy that is changed
     assert module.training
     with pytest.raises(InvalidArgumentError, match="onnxruntime runs float32 here"):
@@ -80,7 +87,7 @@ def test_bfloat16_runs_where_it_is_offered():
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, 10**11])
 def test_a_senseless_number_of_threads_is_refused(threads):
-    with pytest.raises(InvalidArgumentError, match="threads: expected a whole number"):
+    with pytest.raises(SettingError, match="threads: expected a"):
         make_target("torch", threads=threads)
 
 
@@ -146,15 +153,14 @@ def test_exporting_leaves_the_module_as_it_was():
 @pytest.mark.parametrize("name", ["torch", "onnxruntime"])
 def test_every_item_of_a_plan_gets_a_call(name):
     plan = Plan(SPACE, networks=4, unseen=4)
-    before = torch.get_num_threads()
-    runs = list(runs_on(make_target(name), plan))
-    torch.set_num_threads(before)
-    assert len(runs) == len(plan.visits) + 1
-    for run in runs:
-        run()
+    with torch_threads_kept():
+        runs = list(make_target(name).load_plan(plan))
+        assert len(runs) == len(plan.visits) + 1
+        for run in runs:
+            run()
 
 
 def test_a_bundle_says_the_same_of_its_runtime_as_the_target():
-    described = session_fingerprint(2)
-    fingerprint = make_target("onnxruntime", threads=2).fingerprint
-    assert all(getattr(fingerprint, name) == value for name, value in described.items())
+    described = session_identity(2)
+    identity = make_target("onnxruntime", threads=2).identity
+    assert all(getattr(identity, name) == value for name, value in described.items())

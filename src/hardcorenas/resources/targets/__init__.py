@@ -1,4 +1,4 @@
-"""Runtimes that a latency can be measured on."""
+"""Runtimes that a latency can be measured on: one line here, one class in a file beside it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hardcorenas.errors import InvalidArgumentError, shown
-from hardcorenas.resources.targets.base import Fingerprint, Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["TARGETS", "Fingerprint", "Target", "make_target"]
+    from hardcorenas.artifacts import TargetRecord
+    from hardcorenas.resources.targets.base import Target
+
+__all__ = ["TARGETS", "make_target", "target_like"]
 
 # Where each lives; imported when asked for, since all of them import torch.
 TARGETS: Mapping[str, tuple[str, str]] = {
@@ -37,3 +39,8 @@ def make_target(name: str, *, threads: int = 1, precision: str = "float32") -> T
     module, kind = TARGETS[name]
     made: Target = getattr(import_module(f"{__name__}.{module}"), kind)(threads, precision)
     return made
+
+
+def target_like(record: TargetRecord) -> Target:
+    """Return this machine's target of the runtime and settings that a table was measured with."""
+    return make_target(record.runtime, threads=record.threads, precision=record.precision)

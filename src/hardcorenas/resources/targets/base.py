@@ -1,95 +1,81 @@
-"""What a network runs on: the one interface between measuring and runtimes."""
+"""What a network runs on: the one interface between measuring, certifying and runtimes."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
 
+from hardcorenas.artifacts import TargetRecord
 from hardcorenas.errors import InvalidArgumentError, shown
+from hardcorenas.resources.settings import TargetSettings
 from hardcorenas.resources.timing.device import describe_device
 
 if TYPE_CHECKING:
-    import torch
+    from collections.abc import Iterator
+    from pathlib import Path
 
+    from torch import nn
+
+    from hardcorenas.networks.card import Card
+    from hardcorenas.resources.plan import Plan
     from hardcorenas.resources.timing.rounds import Run
 
-
-MOST_THREADS = 1024
-
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """What a latency depends on besides the network; a table is bound to it.
-
-    Attributes:
-        device: Processor, cores, platform.
-        runtime: The target's name.
-        threads: Threads the runtime was given.
-        precision: Of weights and activations.
-        versions: Of the runtime.
-    """
-
-    device: str
-    runtime: str
-    threads: int
-    precision: str
-    versions: dict[str, str] = field(hash=False)
+Shape = tuple[int, int, int, int]  # images, channels, height, width
 
 
 @dataclass(frozen=True)
 class Target(ABC):
     """A runtime with its settings, on this machine.
 
+    It prepares a network into a file, loads that file into a call, and names its device. Whoever
+    measures or certifies asks for nothing else.
+
     Attributes:
+        name: What tables and the command line call it.
+        file_format: Which exported file it runs; see `deploy.formats`.
+        precisions: Those it can run.
         threads: Threads that one network may use.
         precision: Of weights and activations.
     """
+
+    name: ClassVar[str]
+    file_format: ClassVar[Literal["onnx", "safetensors"]]
+    precisions: ClassVar[tuple[str, ...]] = ("float32",)
 
     threads: int = 1
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.threads, bool)
-            or not isinstance(self.threads, int)
-            or not (1 <= self.threads <= MOST_THREADS)
-        ):
+        TargetSettings(threads=self.threads)
+        if self.precision not in self.precisions:
             raise InvalidArgumentError(
-                f"threads: expected a whole number from 1 to {MOST_THREADS}, "
-                f"got {shown(self.threads)}"
-            )
-        if self.precision not in self.precisions():
-            raise InvalidArgumentError(
-                f"precision: {self.name} runs {' or '.join(self.precisions())} here, "
+                f"precision: {self.name} runs {' or '.join(self.precisions)} here, "
                 f"got {shown(self.precision)}"
             )
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What tables and the command line call it."""
 
     @abstractmethod
     def versions(self) -> dict[str, str]:
         """Return the versions of the libraries that decide its speed."""
 
     @abstractmethod
-    def compile(self, module: torch.nn.Module, example: torch.Tensor) -> Run:
-        """Return a call that runs a module once, in eval mode, on inputs like the example."""
+    def prepare(self, network: nn.Module, card: Card, batch_size: int, path: Path) -> None:
+        """Write a plain network of the card's architecture to the file that this target runs."""
 
-    @staticmethod
-    def precisions() -> tuple[str, ...]:
-        """Return the precisions it can run."""
-        return ("float32",)
+    @abstractmethod
+    def load(self, path: Path, shape: Shape) -> Run:
+        """Return a call that runs the network of a file once, on random images of a shape."""
+
+    @abstractmethod
+    def load_plan(self, plan: Plan) -> Iterator[Run]:
+        """Yield a call for every item of the plan, then one for the yardstick.
+
+        There are hundreds, and none ships: each may be made ready in the fastest way.
+        """
 
     @property
-    def fingerprint(self) -> Fingerprint:
+    def identity(self) -> TargetRecord:
         """What a latency measured on it depends on."""
-        return Fingerprint(
-            device=describe_device(),
-            runtime=self.name,
-            threads=self.threads,
-            precision=self.precision,
-            versions=self.versions(),
+        return TargetRecord(
+            describe_device(), self.name, self.threads, self.precision, self.versions()
         )

@@ -1,46 +1,64 @@
-"""PyTorch modules as ONNX models, and models joined to chains."""
+"""The items of a plan as ONNX models: parts are exported once and joined to networks."""
 
 from __future__ import annotations
 
-import copy
-import io
-import warnings
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-import torch
+from hardcorenas.networks import layout
+from hardcorenas.networks.onnx_file import INPUT, OUTPUT, to_onnx
+from hardcorenas.resources.targets.plan_items import block_module, stem_and_head
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import onnx
 
-INPUT, OUTPUT = "images", "logits"
-# The newest that the exporter below writes without warnings and every runtime since 2023 reads.
-OPSET = 17
+    from hardcorenas.networks.layout import BlockShape
+    from hardcorenas.resources.plan import Plan
+    from hardcorenas.space import Architecture
 
 
-def to_onnx(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
-    """Return a module, in eval mode, as an ONNX model for inputs of exactly this shape.
+class OnnxModels:
+    """The items of a plan as ONNX models, the yardstick last.
 
-    Uses PyTorch's older exporter: for these networks it gives the same graph as the newer one, in
-    0.03 s instead of 1.4 s for a block, and a table needs hundreds.
+    Args:
+        plan: What to time.
+        prepare: Applied to every exported part.
     """
-    import onnx
 
-    buffer = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        torch.onnx.export(
-            copy.deepcopy(module).eval().cpu(),
-            (example,),
-            buffer,  # type: ignore[arg-type]  # which the older exporter takes
-            dynamo=False,
-            opset_version=OPSET,
-            input_names=[INPUT],
-            output_names=[OUTPUT],
-        )
-    model: onnx.ModelProto = onnx.load_from_string(buffer.getvalue())
-    return model
+    def __init__(
+        self,
+        plan: Plan,
+        prepare: Callable[[onnx.ModelProto], onnx.ModelProto] = lambda model: model,
+    ) -> None:
+        self._plan = plan
+        self._prepare = prepare
+        self._blocks: dict[BlockShape, onnx.ModelProto] = {}
+
+    def __iter__(self) -> Iterator[onnx.ModelProto]:
+        yield from self._ends
+        for shape in self._plan.blocks:
+            yield self._block(shape)
+        for architecture in (*self._plan.architectures, self._plan.yardstick):
+            yield self.network(architecture)
+
+    def network(self, architecture: Architecture) -> onnx.ModelProto:
+        """Return a whole network, joined from its parts."""
+        shapes = [shape for stage in layout.block_shapes(architecture) for shape in stage]
+        stem, head = self._ends
+        return chain([stem, *map(self._block, shapes), head])
+
+    @cached_property
+    def _ends(self) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+        stem, head = stem_and_head(self._plan)
+        return self._prepare(to_onnx(*stem)), self._prepare(to_onnx(*head))
+
+    def _block(self, shape: BlockShape) -> onnx.ModelProto:
+        if shape not in self._blocks:
+            exported = to_onnx(*block_module(shape, self._plan.batch_size))
+            self._blocks[shape] = self._prepare(exported)
+        return self._blocks[shape]
 
 
 def chain(parts: Sequence[onnx.ModelProto]) -> onnx.ModelProto:

@@ -9,15 +9,21 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hardcorenas.errors import MissingDependencyError
-from hardcorenas.resources.targets.base import Target
-from hardcorenas.resources.targets.onnx_models import to_onnx
+from hardcorenas import files
+from hardcorenas.errors import ArtifactError, MissingDependencyError
+from hardcorenas.networks.onnx_file import close_input_, network_to_onnx, read_onnx
+from hardcorenas.resources.targets.base import Shape, Target
+from hardcorenas.resources.targets.onnx_models import OnnxModels
 from hardcorenas.resources.timing.onnx_session import open_session, session_run
 
 if TYPE_CHECKING:
-    import onnx
-    import torch
+    from collections.abc import Iterator
 
+    import onnx
+    from torch import nn
+
+    from hardcorenas.networks.card import Card
+    from hardcorenas.resources.plan import Plan
     from hardcorenas.resources.timing.rounds import Run
 
 
@@ -25,75 +31,81 @@ if TYPE_CHECKING:
 class OnnxTarget(Target):
     """A runtime to which a network comes as an ONNX file."""
 
+    file_format = "onnx"
+
     @abstractmethod
-    def load(self, path: Path) -> Run:
+    def open(self, path: str) -> Run:
         """Return a call that runs an ONNX file once, on random images of its input's shape."""
 
-    def compile(self, module: torch.nn.Module, example: torch.Tensor) -> Run:
-        """Return a call that runs a module's ONNX export."""
-        return self.load_model(to_onnx(module, example))
+    def prepare(self, network: nn.Module, card: Card, batch_size: int, path: Path) -> None:
+        """Export the network."""
+        model = network_to_onnx(network, card, batch_size)
+        files.write_bytes(path, model.SerializeToString())
 
-    def load_model(self, model: onnx.ModelProto) -> Run:
-        """Return a call that runs a model that is not in a file."""
+    def load(self, path: Path, shape: Shape) -> Run:
+        """Open the file, its open dimensions set to the shape."""
+        model = read_onnx(path)
+        close_input_(model, shape, str(path))
+        try:
+            run = self._open_model(model)
+            run()
+        except Exception as error:  # whatever a runtime raises about a model of the user's
+            reason = " ".join(str(error).split())[:200]
+            raise ArtifactError(f"{path}: {self.name} cannot run it: {reason}") from None
+        return run
+
+    def load_plan(self, plan: Plan) -> Iterator[Run]:
+        """Join exported parts to networks: that is much faster than exporting those too."""
+        for model in OnnxModels(plan):
+            yield self._open_model(model)
+
+    def _open_model(self, model: onnx.ModelProto) -> Run:
         # Through a file: given bytes, a session would keep a second copy of all weights.
         with tempfile.TemporaryDirectory(prefix="hardcorenas-") as folder:
             path = Path(folder) / "model.onnx"
             path.write_bytes(model.SerializeToString())
-            return self.load(path)
+            return self.open(str(path))
 
 
 @dataclass(frozen=True)
 class OnnxRuntimeTarget(OnnxTarget):
     """ONNX Runtime on the CPU."""
 
-    @property
-    def name(self) -> str:
-        """As it is called on the command line."""
-        return "onnxruntime"
+    name = "onnxruntime"
 
     def versions(self) -> dict[str, str]:
         """Return the version of ONNX Runtime."""
         return {"onnxruntime": version("onnxruntime")}
 
-    def load(self, path: Path) -> Run:
+    def open(self, path: str) -> Run:
         """Return a call that runs a file in a session of its own."""
-        return session_run(open_session(str(path), self.threads))
+        return session_run(open_session(path, self.threads))
 
 
 @dataclass(frozen=True)
 class OpenVinoTarget(OnnxTarget):
     """OpenVINO on the CPU, set to latency."""
 
+    name = "openvino"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         _openvino()
-
-    @property
-    def name(self) -> str:
-        """As it is called on the command line."""
-        return "openvino"
 
     def versions(self) -> dict[str, str]:
         """Return the version of OpenVINO."""
         return {"openvino": version("openvino")}
 
-    def load(self, path: Path) -> Run:
+    def open(self, path: str) -> Run:
         """Return a call that runs a file in an inference request of its own."""
         import numpy as np
 
-        compiled = (
-            _openvino()
-            .Core()
-            .compile_model(
-                str(path),
-                "CPU",
-                {
-                    "PERFORMANCE_HINT": "LATENCY",
-                    "INFERENCE_NUM_THREADS": self.threads,
-                    "INFERENCE_PRECISION_HINT": "f32",
-                },
-            )
-        )
+        options = {
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_NUM_THREADS": self.threads,
+            "INFERENCE_PRECISION_HINT": "f32",
+        }
+        compiled = _openvino().Core().compile_model(path, "CPU", options)
         request = compiled.create_infer_request()
         images = np.random.default_rng(0).standard_normal(tuple(compiled.input(0).shape))
         feed = {0: images.astype(np.float32)}

@@ -1,4 +1,8 @@
-"""PyTorch itself as a target, eager or through ``torch.compile``."""
+"""PyTorch itself as a target, eager or through ``torch.compile``.
+
+The file that ships is a ``network.safetensors``: unlike a ``.pt2``, it can be loaded without
+unpickling anything.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,24 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from hardcorenas import files
 from hardcorenas.machine import keep_freed_memory
-from hardcorenas.resources.targets.base import Target
+from hardcorenas.networks.onnx_file import require_shape
+from hardcorenas.networks.saved_network import load, network_to_bytes, read_card
+from hardcorenas.resources.targets.base import Shape, Target
+from hardcorenas.resources.targets.plan_items import plan_modules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
+    from torch import nn
+
+    from hardcorenas.networks.card import Card
+    from hardcorenas.resources.plan import Plan
     from hardcorenas.resources.timing.rounds import Run
+
+    Forward = Callable[[torch.Tensor], object]
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -30,61 +45,62 @@ class EagerTarget(Target):
     ``MALLOC_TRIM_THRESHOLD_`` and ``MALLOC_MMAP_THRESHOLD_``, jemalloc or tcmalloc.
     """
 
-    @property
-    def name(self) -> str:
-        """As it is called on the command line."""
-        return "torch"
+    name = "torch"
+    file_format = "safetensors"
+    precisions = tuple(_DTYPES)
 
     def versions(self) -> dict[str, str]:
         """Return the version of PyTorch."""
-        return {"torch": torch.__version__}
+        return {"torch": str(torch.__version__)}
 
-    @staticmethod
-    def precisions() -> tuple[str, ...]:
-        """Return those that a CPU computes with."""
-        return tuple(_DTYPES)
+    def prepare(self, network: nn.Module, card: Card, batch_size: int, path: Path) -> None:  # noqa: ARG002 - takes any number of images
+        """Save the weights with their card."""
+        files.write_bytes(path, network_to_bytes(network, card))
 
-    def compile(self, module: torch.nn.Module, example: torch.Tensor) -> Run:
-        """Return a call of the module as it is."""
-        return self._run(*self._prepared(module, example))
+    def load(self, path: Path, shape: Shape) -> Run:
+        """Build the network that the file's card names."""
+        space = read_card(path).architecture.space
+        sizes = (None, space.input_channels, space.resolution, space.resolution)
+        require_shape(sizes, shape, str(path))
+        return self.call(load(path), torch.randn(shape))
 
-    def _prepared(
-        self, module: torch.nn.Module, example: torch.Tensor
-    ) -> tuple[torch.nn.Module, torch.Tensor]:
+    def load_plan(self, plan: Plan) -> Iterator[Run]:
+        """Use the modules as they are in memory."""
+        for module, example in plan_modules(plan):
+            yield self.call(module, example)
+
+    def call(self, module: nn.Module, example: torch.Tensor) -> Run:
+        """Return a call that runs a copy of a module; the first run is done."""
         keep_freed_memory()
         torch.set_num_threads(self.threads)
         dtype = _DTYPES[self.precision]
-        prepared = copy.deepcopy(module).eval().to(dtype=dtype)
-        prepared = prepared.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return prepared, example.to(dtype=dtype, memory_format=torch.channels_last)
+        ready = copy.deepcopy(module).eval().to(dtype=dtype)
+        ready = ready.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        forward = self._forward(ready)
+        images = example.to(dtype=dtype, memory_format=torch.channels_last)
 
-    @staticmethod
-    def _run(module: Callable[[torch.Tensor], object], example: torch.Tensor) -> Run:
         def run() -> None:
             with torch.inference_mode():
-                module(example)
+                forward(images)
 
+        run()
         return run
+
+    def _forward(self, module: nn.Module) -> Forward:
+        return module
 
 
 @dataclass(frozen=True)
 class CompiledTarget(EagerTarget):
     """``torch.compile``; compiling a block takes seconds, a space of many blocks an hour."""
 
-    @property
-    def name(self) -> str:
-        """As it is called on the command line."""
-        return "torch-compile"
+    name = "torch-compile"
 
-    def compile(self, module: torch.nn.Module, example: torch.Tensor) -> Run:
-        """Return a call of the compiled module; the first one compiles."""
-        prepared, example = self._prepared(module, example)
+    def _forward(self, module: nn.Module) -> Forward:
         # Compiled code is kept with the function it came from, up to a few versions. Each module
         # therefore gets a function of its own.
-        forward = FunctionType(_forward.__code__.replace(), {**globals(), "module": prepared})
-        run = self._run(torch.compile(forward, dynamic=False, fullgraph=True), example)
-        run()
-        return run
+        forward = FunctionType(_forward.__code__.replace(), {**globals(), "module": module})
+        return torch.compile(forward, dynamic=False, fullgraph=True)
 
 
 def _forward(images: torch.Tensor) -> torch.Tensor:

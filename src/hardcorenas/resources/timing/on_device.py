@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import math
+import re
 import sys
 import tempfile
 import zipfile
@@ -21,6 +23,8 @@ from hardcorenas.resources.timing.readings import continue_or_start
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from hardcorenas.resources.timing.recorder import Progress
 
 PLAN = "plan.json"
 MODELS = "models"
@@ -65,9 +69,12 @@ def _options(arguments: Sequence[str], archive: str) -> argparse.Namespace:
         prog=f"python {Path(archive).name}",
         description="Time the blocks and networks in this bundle on this device.",
     )
-    parser.add_argument("--threads", type=int, default=1, help="of the runtime (default 1)")
+    parser.add_argument("--threads", type=_number, default=1, help="of the runtime (default 1)")
     parser.add_argument(
-        "--minutes", type=float, default=3.0, help="stop after this long at the latest (default 3)"
+        "--minutes",
+        type=_number,
+        default=3.0,
+        help="stop after this long at the latest (default 3)",
     )
     parser.add_argument(
         "-o",
@@ -79,36 +86,40 @@ def _options(arguments: Sequence[str], archive: str) -> argparse.Namespace:
 
 
 def _measure(options: argparse.Namespace, archive: str) -> None:
-    from hardcorenas.resources.timing.onnx_session import session_fingerprint, session_run
+    from hardcorenas.resources.timing.onnx_session import session_identity, session_run
     from hardcorenas.resources.timing.recorder import KnownWell, record
 
-    if not 1 <= options.threads <= 1024 or not 0 < options.minutes <= 24 * 60:
-        raise HardcorenasError("expected --threads from 1 to 1024 and --minutes from 0 to 1440")
+    threads, minutes = int(options.threads), options.minutes
+    if threads != options.threads or not (1 <= threads <= 1024 and 0 < minutes <= 24 * 60):
+        raise HardcorenasError(
+            "expected --threads, a whole number from 1 to 1024, and --minutes, from 0 to 1440"
+        )
+    show = _progress_shown()
     with zipfile.ZipFile(archive) as bundle:
         plan = json.loads(bundle.read(PLAN))
         header = {
             "plan": plan["plan"],
             "device": describe_device(),
-            **session_fingerprint(options.threads),
+            **session_identity(threads),
         }
         visits = plan["visits"]
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         before = continue_or_start(options.output, header, len(visits), date=today)
         runs = []
         for item in range(len(visits)):
-            _show("loading", item, len(visits))
-            runs.append(session_run(_opened(bundle, model_name(item), options.threads)))
-        yardstick = session_run(_opened(bundle, YARDSTICK_MODEL, options.threads))
+            show("loading", item, len(visits))
+            runs.append(session_run(_opened(bundle, model_name(item), threads)))
+        yardstick = session_run(_opened(bundle, YARDSTICK_MODEL, threads))
     record(
         runs,
         yardstick,
         visits,
-        seconds=60 * options.minutes,
+        seconds=60 * minutes,
         enough=KnownWell(plan["judged"], len(visits)),
         path=options.output,
         before=before,
         seed=plan["plan"]["seed"],
-        progress=_show,
+        progress=show,
     )
     print(f"\nwritten: {options.output}\nnext:    hardcorenas measure --from-result FILE")
 
@@ -121,5 +132,24 @@ def _opened(bundle: zipfile.ZipFile, name: str, threads: int) -> Any:
         return open_session(bundle.extract(name, folder), threads)
 
 
-def _show(what: str, done: float, of: float) -> None:
-    print(f"\r{what} {done / of:4.0%}", end="", file=sys.stderr, flush=True)
+def _number(text: str) -> float:
+    """Read a number in plain digits; Python's own readers take ``1_0`` and ``٣`` too."""
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9}", text) is None:
+        raise ValueError(text)
+    return float(text)
+
+
+def _progress_shown() -> Progress:
+    """Return what shows progress: a line that changes on a terminal, a few lines in a log."""
+    is_live, last = sys.stderr.isatty(), ""
+
+    def show(what: str, done: float, of: float) -> None:
+        nonlocal last
+        share = done / of
+        line = f"{what} {share if is_live else math.floor(10 * share) / 10:4.0%}"
+        if line != last:
+            start, end = ("\r", "") if is_live else ("", "\n")
+            print(f"{start}{line}", end=end, file=sys.stderr, flush=True)
+            last = line
+
+    return show

@@ -42,7 +42,7 @@ def session_run(session: Any) -> Run:
     return lambda: session.run(None, feed)
 
 
-def session_fingerprint(threads: int) -> dict[str, Any]:
+def session_identity(threads: int) -> dict[str, Any]:
     """Return what a latency depends on besides the device."""
     import onnxruntime
 

@@ -7,7 +7,6 @@ brings back is such a file too.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +27,12 @@ def start_readings(path: str | Path, header: Header) -> None:
 
 
 def append_round(path: str | Path, played: Round) -> None:
-    """Add a round, so that it is on the disk before the next one begins."""
+    """Add a round."""
     line = json.dumps(
         {"items": played.items, "starts": played.starts, "durations": played.durations},
         separators=(",", ":"),
     )
-    try:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise ArtifactError(f"{path}: cannot be written ({error.strerror})") from error
+    files.append_line(path, line)
 
 
 def continue_or_start(
@@ -54,9 +47,9 @@ def continue_or_start(
         date: Written into a new file; not compared.
     """
     if Path(path).exists():
-        found, rounds = read_readings(path, num_items)
-        found.pop("date", None)
-        if rounds and found != header:
+        stored, rounds = read_readings(path, num_items)
+        stored.pop("date", None)
+        if rounds and stored != header:
             raise ArtifactError(
                 f"{path}: holds readings of another space, device or setting; "
                 f"move it away, or repeat the command that began it"

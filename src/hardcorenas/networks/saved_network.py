@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardcorenas import files
-from hardcorenas.deploy.card import CARD_KEY, Card
 from hardcorenas.errors import ArtifactError, shown
+from hardcorenas.networks.card import CARD_KEY, Card
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,26 +24,11 @@ if TYPE_CHECKING:
 FILE_NAME = "network.safetensors"
 
 
-def save_network(path: str | Path, network: nn.Module, card: Card) -> None:
-    """Write a network's weights and its card to a file, whole or not at all.
-
-    Args:
-        path: The file.
-        network: A plain network of the card's architecture; it is not changed.
-        card: What one has to know to use it.
-
-    Raises:
-        ArtifactError: If the weights are not those of the card's architecture or not all finite,
-            or the file cannot be written.
-    """
-    files.write_bytes(path, network_to_bytes(network, card, source=str(path)))
-
-
 def load(path: str | Path) -> Network:
     """Return the network of a file, in eval mode, on the CPU.
 
     Args:
-        path: What `save_network` or an export wrote, or the folder of a ``network.safetensors``.
+        path: What an export wrote, or the folder of a ``network.safetensors``.
 
     Raises:
         ArtifactError: If it is missing, torn, of another kind, or its weights are not those of its
@@ -71,16 +56,10 @@ def read_metadata(path: str | Path) -> dict[str, str]:
         return content.metadata() or {}
 
 
-def network_to_bytes(network: nn.Module, card: Card, *, source: str = "the network") -> bytes:
-    """Return the content of a network's file; equal networks and cards give equal bytes.
-
-    Args:
-        network: A plain network of the card's architecture; it is not changed.
-        card: What one has to know to use it.
-        source: What to call it in errors.
-    """
+def network_to_bytes(network: nn.Module, card: Card) -> bytes:
+    """Return the content of a network's file; equal networks and cards give equal bytes."""
     weights = network.state_dict()
-    require_weights_of(card, weights, source=source)
+    require_weights_of(card, weights, source="the network")
     return serialised(weights, {CARD_KEY: card.to_json()})
 
 
@@ -94,13 +73,13 @@ def require_weights_of(card: Card, weights: Mapping[str, Tensor], *, source: str
             f"the names differ, {shown(odd[0])} {state}; expected those of a network from build()"
         )
     for name, like in expected.items():
-        found = weights[name]
-        if (found.shape, found.dtype) != (like.shape, like.dtype):
+        given = weights[name]
+        if (given.shape, given.dtype) != (like.shape, like.dtype):
             raise ArtifactError(
                 f"{source}: the weights are not those of the architecture on the card: "
-                f"{name} is {_described(found)}, expected {_described(like)}"
+                f"{name} is {_described(given)}, expected {_described(like)}"
             )
-        if not bool(found.isfinite().all()):
+        if not bool(given.isfinite().all()):
             raise ArtifactError(
                 f"{source}: {name} is not finite everywhere; did training diverge? "
                 f"Train again with a lower learning rate, or take an earlier file"
@@ -132,17 +111,16 @@ def _file(path: str | Path) -> Path:
 def _opened(file: Path, framework: str) -> Iterator[Any]:
     from safetensors import SafetensorError, safe_open
 
+    files.require_file(file, f"a {FILE_NAME}")
     try:
         with safe_open(file, framework=framework) as content:
             yield content
-    except FileNotFoundError:
-        raise ArtifactError(f"{file}: no such file; expected a {FILE_NAME}") from None
     except SafetensorError as error:
         raise ArtifactError(
             f"{file}: is torn or no safetensors file ({error}); copy or export it again"
         ) from None
     except OSError as error:
-        raise ArtifactError(f"{file}: cannot be read ({error})") from error
+        raise ArtifactError(f"{file}: cannot be read ({files.reason(error)})") from error
 
 
 def _card(metadata: Mapping[str, str], file: Path) -> Card:
