@@ -23,7 +23,9 @@ from hardcorenas.errors import ArtifactError, shown
 Json = dict[str, Any]
 
 LARGEST_TEXT_BYTES = 2**30
+LARGEST_BYTES = 2**36
 _DEEPEST = 100  # levels of nesting; ours have fewer than ten
+_TEMPORARY = ".hardcorenas-"  # between the name of a file and what tells its temporary ones apart
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -39,7 +41,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         if path.exists() and not path.is_file():  # renaming onto a device would replace the device
             raise ArtifactError(f"{shown_path(path)}: is not a file; name another")
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=temporary_prefix(path))
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
@@ -51,6 +53,17 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def temporary_prefix(path: Path) -> str:
+    """Return how the names of a file's temporary files begin, in its folder."""
+    return f".{path.name}{_TEMPORARY}"
+
+
+def remove_temporaries(path: Path) -> None:
+    """Remove what writers of a file have left that were killed; nobody may be writing it now."""
+    for left in path.parent.glob(f"{temporary_prefix(path)}*"):
+        left.unlink(missing_ok=True)
 
 
 def append_line(path: str | Path, line: str) -> None:
@@ -67,6 +80,8 @@ def digest(path: str | Path) -> str:
     path = Path(path)
     try:
         known = path.stat()
+        if not stat.S_ISREG(known.st_mode):
+            raise ArtifactError(f"{shown_path(path)}: is not a file")
         return _digest(str(path.resolve()), known.st_ino, known.st_size, known.st_mtime_ns)
     except FileNotFoundError:
         return ""
@@ -96,20 +111,27 @@ def is_file(text: str | Path) -> bool:
 
 def read_text(path: str | Path) -> str:
     """Read a UTF-8 text file; a missing, unreadable, endless or binary one is an error."""
+    try:
+        content = read_bytes(path, LARGEST_TEXT_BYTES).decode("utf-8-sig")  # Windows marks it so
+    except UnicodeDecodeError:
+        raise ArtifactError(
+            f"{shown_path(path)}: is not a text file (UTF-8 was expected)"
+        ) from None
+    return content.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_bytes(path: str | Path, at_most: int = LARGEST_BYTES) -> bytes:
+    """Read a file; a missing, unreadable or endless one is an error."""
     path = Path(path)
     try:
         known = path.stat()
         if not (stat.S_ISREG(known.st_mode) or stat.S_ISDIR(known.st_mode)):
             raise ArtifactError(f"{shown_path(path)}: is a pipe or a device; expected a file")
-        if known.st_size > LARGEST_TEXT_BYTES:
+        if known.st_size > at_most:
             raise ArtifactError(f"{shown_path(path)}: is larger than any file of ours")
-        return path.read_text(encoding="utf-8-sig")  # editors on Windows put a mark in front
+        return path.read_bytes()
     except FileNotFoundError:
         raise ArtifactError(f"{shown_path(path)}: no such file") from None
-    except UnicodeDecodeError:
-        raise ArtifactError(
-            f"{shown_path(path)}: is not a text file (UTF-8 was expected)"
-        ) from None
     except (OSError, ValueError) as error:
         raise ArtifactError(f"{shown_path(path)}: cannot be read ({reason(error)})") from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from pathlib import Path  # noqa: TC003 - read when the command is parsed
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -14,8 +14,8 @@ from hardcorenas.cli.options import WholeNumber  # noqa: TC001 - read when the c
 from hardcorenas.errors import HardcorenasError
 
 if TYPE_CHECKING:
-    from hardcorenas.train.finetune import Finetuned, FinetuneJob
-    from hardcorenas.train.log import Moment
+    from hardcorenas.artifacts import FinetunedFile, Moment
+    from hardcorenas.train.finetune import FinetuneJob
     from hardcorenas.train.trained import TrainedSupernet
 
 _HOW = Group.create_ordered("How")
@@ -65,6 +65,7 @@ def finetune(
     from hardcorenas.search.on_supernet.network_folder import NetworkFolder
     from hardcorenas.train.finetune import FinetuneJob
     from hardcorenas.train.finetune import finetune as train
+    from hardcorenas.train.recipe import FinetuneSettings
 
     run = supernet_of(folder, supernet)
     place = NetworkFolder(folder)
@@ -76,18 +77,16 @@ def finetune(
         )
     else:
         network = chosen_architecture(run.space, architecture)
-    kind = {} if start == "supernet" else {"start": start}
+    given: dict[str, Any] = {"epochs": epochs, "learning_rate": learning_rate, "start": start}
+    settings = FinetuneSettings(**given, distillation=distillation)
     job = FinetuneJob(
         run=run.folder,
         architecture=network,
         folder=output or (place.finetune if start == "supernet" else folder / start),
-        epochs=epochs,
-        learning_rate=learning_rate,
-        distillation=distillation,
+        settings=settings,
         seed=seed,
         source=data,
-        seconds_between_saves=save_seconds,
-        **cast("dict[str, Any]", kind),
+        save_seconds=save_seconds,
     )
     progress = FinetuneProgress(run.recipe.batch_size)
     count = suitable_count(run.recipe.batch_size) if processes is None else processes
@@ -149,7 +148,7 @@ class FinetuneProgress:
         self._live.show(name, moment.step, moment.steps, *facts)
 
 
-def print_finetuned(outcome: Finetuned) -> None:
+def print_finetuned(outcome: FinetunedFile) -> None:
     """Print how good a network has become."""
     on_test = "" if outcome.test is None else f"{outcome.test:.1%} of test images, "
     print(f"right: {on_test}{outcome.heldout:.1%} of held-out images")

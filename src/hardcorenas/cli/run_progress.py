@@ -18,12 +18,12 @@ from hardcorenas.search.tightness import tightness
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hardcorenas.artifacts import Moment
     from hardcorenas.config import Config
     from hardcorenas.pipeline.outcome import Outcome
     from hardcorenas.search.on_supernet.searching import SearchMoment
     from hardcorenas.search.problem import Problem
     from hardcorenas.train.finetune import FinetuneJob
-    from hardcorenas.train.log import Moment
 
 
 class RunProgress(Watcher):

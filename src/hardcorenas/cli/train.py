@@ -77,9 +77,8 @@ def train(
 
     from hardcorenas.jobs.processes import is_first_process, suitable_count
     from hardcorenas.jobs.signals import Interrupted
-    from hardcorenas.train.job import Job
     from hardcorenas.train.recipe import TrainingSettings
-    from hardcorenas.train.supernet_training import train_supernet
+    from hardcorenas.train.supernet_training import TrainingJob, train_supernet
 
     chosen = changed_space(SearchSpace.load(space), resolution)
     changes: dict[str, object] = {
@@ -97,7 +96,7 @@ def train(
         "paths": paths,
     }
     given: dict[str, Any] = {k: v for k, v in changes.items() if v is not None}
-    job = Job(
+    job = TrainingJob(
         space=chosen,
         data=data,
         recipe=TrainingSettings(**given).recipe_for(chosen),
@@ -105,7 +104,7 @@ def train(
         seed=seed,
         heldout_share=heldout_share,
         resume=resume,
-        seconds_between_saves=save_seconds,
+        save_seconds=save_seconds,
     )
     from hardcorenas.cli.training_progress import TrainingProgress
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from hardcorenas.cli.live import LiveBar, clock
 
 if TYPE_CHECKING:
-    from hardcorenas.train.job import Job
-    from hardcorenas.train.log import Moment
+    from hardcorenas.artifacts import Moment
+    from hardcorenas.train.supernet_training import TrainingJob
 
 _PHASES = {"heaviest": "heaviest network", "paths": "all networks"}
 
@@ -22,7 +22,7 @@ class TrainingProgress:
         job: What is trained.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: TrainingJob) -> None:
         self.job = job
         self.begun = False
         self.judged: Moment | None = None

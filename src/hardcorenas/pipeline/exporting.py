@@ -41,14 +41,9 @@ def export_finetuned(
     finished = TrainedSupernet.open(run)
     for left in folder.glob(".export-*"):  # by an export that was killed
         shutil.rmtree(left, ignore_errors=True)
-    network = finished.finetuned(architecture, finetuned)
-    known = finished.description["data"]
-    card = Card(
-        Architecture(finished.space, architecture.stages),
-        tuple(known["classes"]),
-        tuple(known["mean"]),
-        tuple(known["std"]),
-    )
+    network = finished.finetuned(finetuned)
+    own = Architecture(finished.space, architecture.stages)
+    card = Card(own, finished.classes, finished.mean, finished.std)
     written = export(network, card, folder, formats, batch_size=batch_size)
     for path in folder.glob("network.*"):  # of other weights, in formats not asked for now
         if path not in [file.path for file in written]:

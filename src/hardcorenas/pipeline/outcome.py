@@ -12,12 +12,12 @@ from hardcorenas.versions import versions
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hardcorenas.artifacts import FinetunedFile
     from hardcorenas.config import Config
     from hardcorenas.deploy.certificate import Certificate, Verdict
     from hardcorenas.deploy.export import Exported
     from hardcorenas.search.problem import Problem
     from hardcorenas.space import Architecture
-    from hardcorenas.train.finetune import Finetuned
 
 SUMMARY_VERSION = 1
 
@@ -34,7 +34,7 @@ class Compared:
 
     name: str
     costs: dict[str, int]
-    finetuned: Finetuned
+    finetuned: FinetunedFile
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Outcome:
     folder: Path
     architecture: Architecture
     costs: dict[str, int]
-    finetuned: Finetuned
+    finetuned: FinetunedFile
     exported: tuple[Exported, ...]
     certificates: tuple[Certificate, ...]
     attempts: int
@@ -72,9 +72,9 @@ class Outcome:
 def save_summary(config: Config, outcome: Outcome) -> None:
     """Write a summary into the network's folder."""
 
-    def row(costs: dict[str, int], tuned: Finetuned) -> dict[str, Any]:
+    def row(costs: dict[str, int], tuned: FinetunedFile) -> dict[str, Any]:
         return {
-            "architecture": str(tuned.architecture),
+            "architecture": tuned.architecture,
             "costs": costs,
             "test": tuned.test,
             "heldout": tuned.heldout,

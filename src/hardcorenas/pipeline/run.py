@@ -8,13 +8,13 @@ training: a budget that nothing fits is told before hours are spent.
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from hardcorenas.errors import ArtifactError, HardcorenasError, InfeasibleBudgetError
+from hardcorenas.artifacts import FinetuneRunFile
+from hardcorenas.errors import HardcorenasError, InfeasibleBudgetError
 from hardcorenas.jobs.lock import only_one
 from hardcorenas.jobs.processes import count_of_torchrun, suitable_count
 from hardcorenas.jobs.run_folder import RunFolder
@@ -39,18 +39,24 @@ from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.space import SearchSpace
 from hardcorenas.train.data.named import SETS
-from hardcorenas.train.finetune import FinetuneJob, finetune, finished, identity
-from hardcorenas.train.job import Job, claimed_data, job_data, require_own_folder
-from hardcorenas.train.recipe import TrainingSettings
-from hardcorenas.train.supernet_training import train_supernet
+from hardcorenas.train.finetune import FinetuneJob, finetune, finetune_run, finetune_step
+from hardcorenas.train.recipe import FinetuneSettings, TrainingSettings
+from hardcorenas.train.supernet_training import (
+    TrainingJob,
+    job_data,
+    prepared_data,
+    require_own_folder,
+    supernet_step,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hardcorenas.artifacts import FinetunedFile
     from hardcorenas.config import Config
     from hardcorenas.deploy.export import Exported
     from hardcorenas.space import Architecture
-    from hardcorenas.train.finetune import Finetuned
+    from hardcorenas.train.data import ImageData
 
 
 def run(config: Config, watcher: Watcher | None = None) -> Outcome:
@@ -110,6 +116,7 @@ class _WholeJob:
         self.settings = search_settings(config)
         self.processes = config.processes or suitable_count(self.training.recipe.batch_size)
         self.training.check(self.processes)
+        self.images: ImageData | None = None
         self._check()
 
     def _check(self) -> None:
@@ -157,11 +164,7 @@ class _WholeJob:
 
     def data(self) -> SearchSpace:
         """Read and check the images; return the space with their number of classes."""
-        folder = RunFolder(self.folder)
-        try:
-            data = claimed_data(folder, self.training, self.watcher.progress)
-        finally:
-            folder.release()
+        data = self.images = prepared_data(self.training, self.watcher.progress)
         space = self.training.space
         test = "no test images" if data.test is None else f"{len(data.test):,} for the test"
         self.watcher.begin(
@@ -174,18 +177,17 @@ class _WholeJob:
 
     def supernet(self) -> None:
         """Train the supernet."""
-        if RunFolder(self.folder).weights("supernet").exists():
+        assert self.images is not None
+        step = supernet_step(
+            self.training, self.images, processes=self.processes, report=self.watcher.training
+        )
+        if step.done() is not None:
             self.watcher.skip("supernet", f"{self.folder} is trained")
             return
         recipe = self.training.recipe
         epochs = f"{recipe.heaviest_epochs} + {recipe.paths_epochs} epochs"
         self.watcher.begin("supernet", f"{epochs}, processes: {self.processes}")
-        train_supernet(
-            self.training,
-            processes=self.processes,
-            report=self.watcher.training,
-            progress=self.watcher.progress,
-        )
+        step.do()
 
     def network(self, problem: Problem) -> Outcome:
         """Search, train, export, certify; tighter and again while the certificate fails."""
@@ -244,10 +246,10 @@ class _WholeJob:
         self.watcher.say(str(found.architecture))
         return found.architecture
 
-    def finetune(self, place: NetworkFolder, network: Architecture) -> Finetuned:
+    def finetune(self, place: NetworkFolder, network: Architecture) -> FinetunedFile:
         """Train the network by itself."""
         job = self.finetune_job(network, place.finetune)
-        return self._finetuned([job], "fine-tuning", f"{job.start} weights")[0]
+        return self._finetuned([job], "fine-tuning", f"{job.settings.start} weights")[0]
 
     def finetune_job(self, network: Architecture, folder: Path) -> FinetuneJob:
         """Return the fine-tuning of a network that the configuration means."""
@@ -256,17 +258,14 @@ class _WholeJob:
             run=self.folder,
             architecture=network,
             folder=folder,
-            epochs=wanted.epochs,
-            learning_rate=wanted.learning_rate,
-            distillation=wanted.distillation,
-            start=cast("Any", wanted.start),
+            settings=FinetuneSettings(**vars(wanted)),
             seed=self.config.seed,
             source=self.config.data,
-            seconds_between_saves=self.config.save_seconds,
+            save_seconds=self.config.save_seconds,
         )
 
-    def _finetuned(self, jobs: list[FinetuneJob], step: str, note: str) -> list[Finetuned]:
-        if all(finished(job) is not None for job in jobs):
+    def _finetuned(self, jobs: list[FinetuneJob], step: str, note: str) -> list[FinetunedFile]:
+        if all(finetune_step(job).done() is not None for job in jobs):
             self.watcher.skip(step, f"{jobs[0].folder.parent} has been trained so")
         else:
             self.watcher.begin(step, note)
@@ -314,12 +313,12 @@ class _WholeJob:
         )
 
 
-def training_job(config: Config) -> Job:
+def training_job(config: Config) -> TrainingJob:
     """Return the training of the supernet that a configuration means."""
     space = SearchSpace.load(config.space)
     if config.resolution is not None:
         space = space.replace(resolution=config.resolution)
-    return Job(
+    return TrainingJob(
         space=space,
         data=config.data,
         recipe=TrainingSettings(**vars(config.training)).recipe_for(space),
@@ -327,7 +326,7 @@ def training_job(config: Config) -> Job:
         seed=config.seed,
         heldout_share=config.heldout_share,
         resume=True,
-        seconds_between_saves=config.save_seconds,
+        save_seconds=config.save_seconds,
     )
 
 
@@ -340,12 +339,6 @@ def search_settings(config: Config) -> SearchSettings:
 def _discard_unless_same(job: FinetuneJob) -> None:
     """Remove the fine-tuning of something else from a folder that is the run's own."""
     folder = RunFolder(job.folder)
-    discarded = job.folder.with_name(f".discarded-{job.folder.name}")
-    try:
-        if job.folder.exists() and not folder.is_of(identity(job)):
-            shutil.rmtree(discarded, ignore_errors=True)
-            job.folder.rename(discarded)  # whole or not at all: half of one could look finished
-        if discarded.exists():
-            shutil.rmtree(discarded)
-    except OSError as error:
-        raise ArtifactError(f"{job.folder}: cannot be removed ({error.strerror})") from error
+    there = FinetuneRunFile.load_if_there(folder.description)
+    if there is not None and there != finetune_run(job):
+        folder.discard()

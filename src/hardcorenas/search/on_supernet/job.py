@@ -125,7 +125,7 @@ def inputs(job: SearchJob) -> Json:
     """Return what decides a search; one with other inputs is another search."""
     return {
         "algorithm": ALGORITHM,
-        "supernet": TrainedSupernet.open(job.run).digest(),
+        "supernet": TrainedSupernet.open(job.run).digest,
         "budgets": [described(budget) for budget in job.budgets],
         "settings": dataclasses.asdict(job.settings),
     }

@@ -23,7 +23,7 @@ from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.projection import Method as Projection
 from hardcorenas.search.projection import project
-from hardcorenas.train.data import training_batches
+from hardcorenas.train.data import BatchPlan, training_batches
 from hardcorenas.train.evaluate import CALIBRATION_IMAGES, heldout_loss, loss_on_batches
 
 if TYPE_CHECKING:
@@ -292,16 +292,11 @@ def _heldout_batches(
     per_epoch = len(data.heldout) // batch_size
     for epoch in itertools.count(first // per_epoch):
         for images, labels in training_batches(
+            data,
             data.heldout,
-            augmentation="none",
-            mean=data.mean,
-            std=data.std,
-            resolution=data.resolution,
-            batch_size=batch_size,
-            seed=seed,
-            epoch=epoch,
-            rank=processes.rank,
-            world_size=processes.count,
+            BatchPlan(batch_size, (seed,)),
+            epoch,
+            processes,
             first_batch=max(0, first - epoch * per_epoch),
         ):
             device: torch.device = processes.device
