@@ -12,9 +12,8 @@ import hardcorenas as hc
 from hardcorenas.deploy.card import Card
 from hardcorenas.train.data import evaluation_batches
 from hardcorenas.train.finetune import FinetuneJob, finetune, load_finetuned
-from hardcorenas.train.job import Job
 from hardcorenas.train.recipe import SMALL
-from hardcorenas.train.supernet_training import train_supernet
+from hardcorenas.train.supernet_training import TrainingJob, train_supernet
 from hardcorenas.train.trained import TrainedSupernet
 
 FOLDER, TABLE = Path("runs/whole_job"), Path("runs/whole_job.table.json")
@@ -32,7 +31,7 @@ def main() -> None:
 
     # One model that holds all networks; it goes on where it was if this script is started again.
     recipe = SMALL.replace(heaviest_epochs=3, paths_epochs=6)
-    job = Job(space, "fashion-mnist-sample", recipe, FOLDER, resume=True)
+    job = TrainingJob(space, "fashion-mnist-sample", recipe, FOLDER, resume=True)
     supernet = train_supernet(job, processes=2)
 
     # The best network that keeps both budgets, by the gradients on images kept from training.

@@ -19,8 +19,7 @@ import torch
 from hardcorenas import files
 from hardcorenas.jobs.run_folder import FORMAT_VERSION, RunFolder
 from hardcorenas.train.evaluate import accuracy, representatives
-from hardcorenas.train.job import Job
-from hardcorenas.train.supernet_training import HEAVIEST, PATHS, train_supernet
+from hardcorenas.train.supernet_training import HEAVIEST, PATHS, TrainingJob, train_supernet
 from hardcorenas.train.trained import TrainedSupernet
 from setting import (
     ALONE,
@@ -34,14 +33,14 @@ from setting import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hardcorenas.train.log import Moment
+    from hardcorenas.artifacts import Moment
 
 PUBLISHED = ("run.json", "heaviest.safetensors", "supernet.safetensors", "training.jsonl")
 
 
 def train_multi(setting: Setting) -> None:
     """Train the multi-path model; on the way, keep what the single-path one starts from."""
-    job = Job(setting.space, setting.data, setting.recipe, setting.own_multi, resume=True)
+    job = TrainingJob(setting.space, setting.data, setting.recipe, setting.own_multi, resume=True)
     train_supernet(job, processes=2, report=partial(_watch, setting))
 
 
@@ -53,7 +52,7 @@ def train_single(setting: Setting) -> None:
             f"phase ended, is gone; remove the former to train both"
         )
     recipe = setting.recipe.replace(paths="single")
-    job = Job(setting.space, setting.data, recipe, setting.single, resume=True)
+    job = TrainingJob(setting.space, setting.data, recipe, setting.single, resume=True)
     train_supernet(job, processes=2, report=_tell)
 
 

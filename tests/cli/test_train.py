@@ -177,8 +177,8 @@ def test_options_reach_the_recipe(train):
         ("--heldout-share 1", ["heldout_share: expected a part between 0 and 1"]),
         ("--resolution 0", ["resolution"]),
         ("--seed -1", ["seed"]),
-        ("--save-seconds nan", ["seconds_between_saves: expected 0 or more"]),
-        ("--save-seconds -1", ["seconds_between_saves: expected 0 or more"]),
+        ("--save-seconds nan", ["save_seconds: expected 0 or more"]),
+        ("--save-seconds -1", ["save_seconds: expected 0 or more"]),
         ("--run elsewhere", ["--run"]),
     ],
 )
