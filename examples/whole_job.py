@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+
 import hardcorenas as hc
 from hardcorenas.deploy.card import Card
+from hardcorenas.jobs.processes import Processes
 from hardcorenas.train.data import evaluation_batches
-from hardcorenas.train.finetune import FinetuneJob, finetune, load_finetuned
-from hardcorenas.train.recipe import SMALL
+from hardcorenas.train.finetune import FinetuneJob, finetune
+from hardcorenas.train.recipe import SMALL, FinetuneSettings
 from hardcorenas.train.supernet_training import TrainingJob, train_supernet
-from hardcorenas.train.trained import TrainedSupernet
 
 FOLDER, TABLE = Path("runs/whole_job"), Path("runs/whole_job.table.json")
 
@@ -32,32 +34,26 @@ def main() -> None:
     # One model that holds all networks; it goes on where it was if this script is started again.
     recipe = SMALL.replace(heaviest_epochs=3, paths_epochs=6)
     job = TrainingJob(space, "fashion-mnist-sample", recipe, FOLDER, resume=True)
-    supernet = train_supernet(job, processes=2)
+    trained = train_supernet(job, processes=2)
 
     # The best network that keeps both budgets, by the gradients on images kept from training.
-    data = TrainedSupernet.open(FOLDER).data()
-    batches = list(
-        evaluation_batches(
-            data.heldout,
-            mean=data.mean,
-            std=data.std,
-            resolution=data.resolution,
-            batch_size=32,
-        )
-    )
-    result = hc.search_architecture(supernet, batches, budgets)
+    data = trained.data()
+    alone = Processes(0, 1, torch.device("cpu"))
+    batches = list(evaluation_batches(data, data.heldout, alone, batch_size=32))
+    result = hc.search_architecture(trained.supernet(), batches, budgets)
     print("found:", result.architecture)
     for budget in budgets:
         print(f"  {budget}: {budget.table.cost(result.architecture):,} {budget.table.unit}")
 
     # Its own training, led by the heaviest network.
-    tuning = FinetuneJob(FOLDER, result.architecture, FOLDER / "finetune", epochs=3)
+    settings = FinetuneSettings(epochs=3)
+    tuning = FinetuneJob(FOLDER, result.architecture, FOLDER / "finetune", settings)
     (tuned,) = finetune([tuning], processes=2)
     print(f"right: {tuned.test:.1%} of test images")
 
     # Files that ship, each loaded again and compared; then the proof.
     card = Card(result.architecture, data.classes, data.mean, data.std)
-    for file in hc.export(load_finetuned(tuning), card, FOLDER):
+    for file in hc.export(trained.finetuned(tuning.folder), card, FOLDER):
         print(f"  {file.path}: within {file.largest_difference:.0e}")
     certificate = hc.certify(FOLDER / "network.onnx", budgets, seconds=10)
     print("certificate:", certificate.verdict)

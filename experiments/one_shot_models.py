@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import numpy as np
 import torch
+from msgspec import structs
 
 from hardcorenas import files
-from hardcorenas.jobs.run_folder import FORMAT_VERSION, RunFolder
+from hardcorenas.artifacts import RunFile
+from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.train.evaluate import accuracy, representatives
 from hardcorenas.train.supernet_training import HEAVIEST, PATHS, TrainingJob, train_supernet
-from hardcorenas.train.trained import TrainedSupernet
+from hardcorenas.train.trained import TrainedSupernet, training_inputs
 from setting import (
     ALONE,
     Setting,
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 
     from hardcorenas.artifacts import Moment
 
-PUBLISHED = ("run.json", "heaviest.safetensors", "supernet.safetensors", "training.jsonl")
+WEIGHTS = ("heaviest.safetensors", "supernet.safetensors")
+PUBLISHED = ("run.json", "supernet.json", *WEIGHTS, "training.jsonl")
 
 
 def train_multi(setting: Setting) -> None:
@@ -74,15 +77,16 @@ def branch(multi: Path, single: Path) -> None:
     first = [line for line in lines if line["phase"] == HEAVIEST]
     state = there.load_checkpoint(torch.device("cpu"))
     assert state is not None
-    description = there.read_description()
-    description["recipe"]["paths"] = "single"
+    run = RunFile.load(there.description)
+    run = structs.replace(run, recipe={**run.recipe, "paths": "single"})
+    inputs = files.digest_of(training_inputs(run))
     shutil.rmtree(new.path, ignore_errors=True)
     new.path.mkdir(parents=True)
     shutil.copy(there.weights("heaviest"), new.weights("heaviest"))
     files.write_text(new.log, "".join(json.dumps(line) + "\n" for line in first))
-    new.save_checkpoint(state | {"loop": None, "seconds": first[-1]["seconds"]})
-    text = files.dump(description, kind="run", version=FORMAT_VERSION)
-    files.write_text(new.description, text)
+    seconds = first[-1]["seconds"]
+    new.save_checkpoint(state | {"inputs": inputs, "loop": None, "seconds": seconds})
+    run.save(new.description)
     new.path.rename(single)  # whole or not at all
 
 
@@ -115,7 +119,7 @@ def describe(setting: Setting) -> dict[str, Any]:
     run = TrainedSupernet.open(setting.own_multi)
     data = run.data()
     return {
-        "recipe": run.description["recipe"],
+        "recipe": run.run.recipe,
         "images": len(data.train),
         "megabytes": sum((setting.own_multi / f).stat().st_size for f in PUBLISHED) / 1e6,
         "heaviest_alone": accuracy(run.heaviest(), data, judging_images(data), ALONE),

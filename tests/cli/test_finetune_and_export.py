@@ -72,7 +72,7 @@ def refused(place, capsys):
 def files():
     """All files below the current folder; stored images and locks aside."""
     found = (path for path in Path().rglob("*") if path.is_file() and path.name != ".lock")
-    return sorted(path for path in found if "data" not in path.parts)
+    return sorted(path for path in found if "decoded" not in path.parts)
 
 
 def loaded(folder, network=NETWORK):

@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import hardcorenas as hc
+from hardcorenas.artifacts import FinetunedFile
 from hardcorenas.cli import live, tables
 from hardcorenas.cli.certify import print_certificate
 from hardcorenas.cli.live import LiveBar, fitted
@@ -26,7 +27,6 @@ from hardcorenas.resources import AdditiveTable, Budget, Provenance
 from hardcorenas.resources.units import UNITS
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.tightness import tightness
-from hardcorenas.train.finetune import Finetuned
 
 PHONE = "latency (phone)"
 SPACE = hc.SearchSpace.preset("mobile")
@@ -50,7 +50,9 @@ def problem():
 @pytest.fixture(scope="module")
 def outcome(problem):
     """As much of a run's outcome as its tables show."""
-    tuned = Finetuned(SPACE.lightest, 0.912, 1.0, 3600.0)
+    tuned = FinetunedFile(
+        inputs="", architecture=str(SPACE.lightest), heldout=0.912, test=1.0, seconds=3600.0
+    )
     costs = problem.costs(SPACE.heaviest)
     others = tuple(Compared(name, costs, tuned) for name in ("lightest", "heaviest", "random 10"))
     return SimpleNamespace(

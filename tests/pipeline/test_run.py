@@ -14,9 +14,9 @@ import torch
 from PIL import Image
 
 import hardcorenas as hc
+from hardcorenas.artifacts import RunFile
 from hardcorenas.deploy.saved_network import read_card
 from hardcorenas.errors import HardcorenasError
-from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import Interrupted
 from hardcorenas.pipeline.run import run
 from hardcorenas.train import finetune
@@ -28,7 +28,7 @@ from pipeline.tiny_run import (
     copy_of,
     finished_run,
 )
-from train.tiny_task import CLASSES, SPACE
+from train.tiny_task import CLASSES, SPACE, loaded
 
 NAME = "macs-28.905K-params-2.99K"  # 60 % of 48,176 MACs and 90 % of 3,323 parameters
 
@@ -64,7 +64,7 @@ def refused(place, folder, *changes, words=()):
 
 def heldout_images(place, folder):
     """The held-out images as bytes and their labels, by what run.json says of the split."""
-    split = RunFolder(folder).read_description()["split"]
+    split = RunFile.load(folder / "run.json").split
     files = sorted(place.images.rglob("*.png"))
     chosen = [files[index] for index in split["heldout"]]
     pixels = np.stack([np.asarray(Image.open(path)) for path in chosen])
@@ -139,7 +139,7 @@ def test_all_files_compute_what_was_trained(place, finished):
     right = float((by_load.argmax(1) == labels).mean())
     assert right == pytest.approx(outcome.finetuned.heldout)
     assert right > 0.6  # it has learnt something, so that agreeing means something
-    weights = RunFolder(outcome.folder / "finetune").load_weights("network")
+    weights = loaded(outcome.folder / "finetune", "network")
     for name, value in hc.load(outcome.folder).state_dict().items():
         assert torch.equal(value, weights[name])
 

@@ -16,6 +16,7 @@ import numpy as np
 
 import hardcorenas as hc
 from hardcorenas import files
+from hardcorenas.artifacts import Moment
 from hardcorenas.deploy.certificate import Certificate, Entry
 from hardcorenas.deploy.network_timing import Timing
 from hardcorenas.resources import AdditiveTable, Budget
@@ -31,7 +32,6 @@ from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.synthetic import AdditiveUtility
 from hardcorenas.space import Architecture, SearchSpace, Stage
-from hardcorenas.train.log import Moment
 
 GRAY = SearchSpace.preset("gray28")
 MOBILE = SearchSpace.preset("mobile")
