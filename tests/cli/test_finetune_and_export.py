@@ -199,7 +199,7 @@ def test_bad_numbers_of_processes(refused, count):
 
 def test_folders_that_are_not_right(refused, place):
     refused("finetune run/networks/none", "networks/none: holds no network", "hardcorenas search")
-    refused(f"export {FOLDER}", "network.safetensors: no such file", "trained to its end?")
+    refused(f"export {FOLDER}", "finetune: holds no fine-tuned network; train it with")
     refused("export run/networks/none", "holds no network")
     (place / "file").write_text("")
     refused(f"finetune {FOLDER} --epochs 1 -o file/mine", "file/mine", "cannot be written")
@@ -232,8 +232,8 @@ def test_exports_that_cannot_be(finetune, refused, place):
     assert finetune() == 0
     refused(f"export {FOLDER} --format gif", "gif")
     refused(f"export {FOLDER} --batch-size 0", "batch_size")
-    refused(f"export {FOLDER} --finetuned none", "none/network.safetensors: no such file")
+    refused(f"export {FOLDER} --finetuned none", "none: holds no fine-tuned network")
     (place / "file").write_text("")
     refused(f"export {FOLDER} --format safetensors -o file/mine", "cannot be written")
     NetworkFolder(Path(FOLDER)).save_architecture(SPACE.heaviest)
-    refused(f"export {FOLDER} --format safetensors", "network.safetensors")
+    refused(f"export {FOLDER} --format safetensors", "finetuned.json: is of another network")

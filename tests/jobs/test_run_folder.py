@@ -194,13 +194,21 @@ def test_weights_that_have_changed(images, folder, name):
             read()
 
 
-def test_weights_that_were_removed_are_made_again(images, folder, finished):
-    path = RunFolder(folder).weights("supernet")
+@pytest.mark.parametrize("name", ["supernet", "heaviest"])
+def test_weights_that_were_removed_are_not_silently_made_again(images, folder, finished, name):
+    path = RunFolder(folder).weights(name)
     path.unlink()
+    for read in (
+        getattr(TrainedSupernet.open(folder), name),
+        lambda: train_supernet(job(images, folder, resume=True, **SHORT)),
+    ):
+        with pytest.raises(ArtifactError, match=rf"{name}\.safetensors: no such file; restore it"):
+            read()
+    RunFolder(folder).supernet.unlink()
     with pytest.raises(ArtifactError, match="not trained to its end; go on with: hardcor"):
-        TrainedSupernet.open(folder).supernet()
+        TrainedSupernet.open(folder)
     train_supernet(job(images, folder, resume=True, **SHORT))
-    assert path.read_bytes() == RunFolder(finished).weights("supernet").read_bytes()
+    assert path.read_bytes() == RunFolder(finished).weights(name).read_bytes()
 
 
 def test_a_finished_run_gives_its_model(images, folder, monkeypatch):

@@ -97,7 +97,7 @@ def test_a_folder_without_a_run(tmp_path):
 
 
 def test_a_run_that_is_not_finished(moved):
-    RunFolder(moved).weights("supernet").unlink()
+    RunFolder(moved).supernet.unlink()
     with pytest.raises(ArtifactError) as error:
         TrainedSupernet.open(moved)
     refused(error, "not trained to its end", "--resume")
@@ -200,7 +200,7 @@ def test_torn_weights(moved):
 def test_a_network_of_another_architecture(moved, tmp_path):
     folder = RunFolder(tmp_path / "finetune")
     run = TrainedSupernet.open(moved)
-    with pytest.raises(ArtifactError, match=r"finetuned.json: no such file"):
+    with pytest.raises(ArtifactError, match=r"finetune: holds no fine-tuned network; train it"):
         run.finetuned(folder.path)
     record = {"inputs": "", "heldout": 0.5, "test": None, "seconds": 1.0}
     FinetunedFile(**record, architecture=str(SPACE.heaviest)).save(folder.finetuned)
@@ -208,6 +208,9 @@ def test_a_network_of_another_architecture(moved, tmp_path):
         run.finetuned(folder.path)
     folder.save_weights("network", build(SPACE, SPACE.heaviest).state_dict())
     assert not run.finetuned(folder.path).training
+    with pytest.raises(ArtifactError) as error:
+        run.finetuned(folder.path, SPACE.lightest)
+    refused(error, "finetuned.json: is of another network")
     FinetunedFile(**record, architecture=str(SPACE.lightest)).save(folder.finetuned)
     with pytest.raises(ArtifactError) as error:
         run.finetuned(folder.path)

@@ -75,7 +75,7 @@ def test_a_run_beside_the_users_files(home, monkeypatch):
     ours |= {RunFolder(run).weights("heaviest")}
     train_supernet(job(home / "data", run, resume=True, **SHORT))
     assert_kept(before)
-    RunFolder(run).weights("supernet").unlink()  # so that it is trained again
+    RunFolder(run).supernet.unlink()  # so that it is trained again
     before = everything(home)
     train_supernet(job(home / "data", run, resume=True, **SHORT))
     assert_kept(before, but=ours)

@@ -158,12 +158,15 @@ class RunFolder:
         model.load_state_dict(weights)
 
     def require_unchanged(self, digests: Mapping[str, str]) -> None:
-        """Refuse files that are there but not as they were written."""
+        """Refuse files that are not as they were written."""
         for name, digest in digests.items():
-            if files.digest(self.path / name) not in ("", digest):
+            there = files.digest(self.path / name)
+            if there != digest:
+                problem = (
+                    "is not as it was written, its digest differs" if there else "no such file"
+                )
                 raise ArtifactError(
-                    f"{self.path / name}: is not as it was written, its digest differs; restore "
-                    f"it, or remove it to train again"
+                    f"{self.path / name}: {problem}; restore it, or train anew in another folder"
                 )
 
     def _foreign(self) -> Iterator[Path]:

@@ -41,7 +41,7 @@ def export_finetuned(
     finished = TrainedSupernet.open(run)
     for left in folder.glob(".export-*"):  # by an export that was killed
         shutil.rmtree(left, ignore_errors=True)
-    network = finished.finetuned(finetuned)
+    network = finished.finetuned(finetuned, architecture)
     own = Architecture(finished.space, architecture.stages)
     card = Card(own, finished.classes, finished.mean, finished.std)
     written = export(network, card, folder, formats, batch_size=batch_size)

@@ -162,7 +162,7 @@ def _finetune(
     with ExitStack() as held:
         processes.first_does(lambda: held.enter_context(folder.claimed(described)))
         made = FinetunedFile.load_if_there(folder.finetuned)
-        if made is not None:
+        if made is not None and folder.weights("network").exists():
             folder.require_unchanged(made.files)
         plan = Plan(
             files.digest_of(described.to_dict()),

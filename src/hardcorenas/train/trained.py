@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hardcorenas import files
 from hardcorenas.artifacts import FinetunedFile, RunFile, SupernetFile
-from hardcorenas.errors import ArtifactError, DataError, HardcorenasError
+from hardcorenas.errors import ArtifactError, DataError, HardcorenasError, shown
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.build import Network, build, channels_last
 from hardcorenas.space import Architecture, SearchSpace
@@ -58,7 +58,7 @@ class TrainedSupernet:
                 f"{folder}: holds no supernet; train one with: hardcorenas train --folder {folder}"
             )
         run, made = RunFile.load(place.description), SupernetFile.load_if_there(place.supernet)
-        if made is None or not place.weights("supernet").exists():
+        if made is None:
             raise ArtifactError(
                 f"{folder}: its supernet is not trained to its end; go on with: "
                 f"hardcorenas train … --folder {folder} --resume"
@@ -109,9 +109,24 @@ class TrainedSupernet:
         network = build(self.space, self.space.heaviest)
         return channels_last(_with_weights(network, "heaviest", self.folder, self.made.files))
 
-    def finetuned(self, folder: Path) -> Network:
-        """Return the network that was fine-tuned in a folder, in evaluation mode."""
-        made = FinetunedFile.load(RunFolder(folder).finetuned)
+    def finetuned(self, folder: Path, expected: Architecture | None = None) -> Network:
+        """Return the network that was fine-tuned in a folder, in evaluation mode.
+
+        Args:
+            folder: Of the fine-tuning.
+            expected: Which network it has to be; None for any.
+        """
+        place = RunFolder(folder)
+        made = FinetunedFile.load_if_there(place.finetuned)
+        if made is None:
+            raise ArtifactError(
+                f"{folder}: holds no fine-tuned network; train it with: hardcorenas finetune"
+            )
+        if expected is not None and made.architecture != str(expected):
+            raise ArtifactError(
+                f"{place.finetuned}: is of another network, {shown(made.architecture)}; expected "
+                f"{shown(str(expected))}"
+            )
         network = build(self.space, Architecture.parse(self.space, made.architecture))
         return _with_weights(network, "network", folder, made.files)
 
