@@ -81,7 +81,7 @@ experiments: setup
 
 # The paper's experiments on CIFAR-10: six to eight hours on two cores. All of it goes on where it was.
 experiments-cifar10: setup
-	$(BIN)/hardcorenas data cifar10
+	$(BIN)/python tools/fetch_data.py cifar10
 	$(BIN)/python experiments/one_shot_models.py
 	$(BIN)/python experiments/accuracy_latency.py --seeds 2
 	$(BIN)/python experiments/projections.py --seeds 2

@@ -18,10 +18,11 @@ from PIL import Image
 from torch.nn import functional
 
 import hardcorenas as hc
+from hardcorenas.jobs.processes import Processes
 from hardcorenas.machine import keep_freed_memory
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import sample_paths
-from hardcorenas.train.data import ImageData, load_data, training_batches
+from hardcorenas.train.data import BatchPlan, ImageData, load_data, training_batches
 
 BATCH_SIZE = 32
 NUM_BATCHES = 6
@@ -43,16 +44,9 @@ def seconds(space: hc.SearchSpace, data: ImageData, augmentation: str) -> tuple[
     """Return the median time of one batch's input and of one training step."""
     space = space.replace(num_classes=len(data.classes))
     supernet, rng = Supernet(space), np.random.default_rng(0)
-    batches = training_batches(
-        data.train,
-        augmentation=augmentation,
-        mean=data.mean,
-        std=data.std,
-        resolution=space.resolution,
-        batch_size=BATCH_SIZE,
-        seed=0,
-        epoch=0,
-    )
+    plan = BatchPlan(BATCH_SIZE, (0,), augmentation)
+    alone = Processes(0, 1, torch.device("cpu"))
+    batches = training_batches(data, data.train, plan, 0, alone)
     times = []
     for _ in range(NUM_BATCHES):
         start = time.perf_counter()

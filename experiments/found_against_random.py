@@ -22,7 +22,7 @@ from hardcorenas.deploy.settings import CertifySettings
 from hardcorenas.pipeline.run import run as whole_job
 from hardcorenas.train.data import load_data
 from hardcorenas.train.evaluate import accuracy
-from hardcorenas.train.finetune import FinetuneJob, finetune, load_finetuned
+from hardcorenas.train.finetune import FinetuneJob, finetune
 from hardcorenas.train.recipe import FinetuneSettings
 from hardcorenas.train.trained import TrainedSupernet
 from setting import ALONE
@@ -52,24 +52,19 @@ def one_seed(config, number, test):
             config.run_folder,
             network,
             place / str(number),
-            epochs=config.finetune.epochs,
+            FinetuneSettings(epochs=config.finetune.epochs),
             seed=config.seed,
         )
         for number, network in enumerate(networks)
     ]
     finetune(jobs, processes=2)
-    own = TrainedSupernet.open(config.run_folder).data()
+    supernet = TrainedSupernet.open(config.run_folder)
+    own = supernet.data()
     # Test images as the networks know them: with the statistics of their training images.
     judged = replace(own, test=test)
-    found = FinetuneJob(
-        config.run_folder,
-        outcome.architecture,
-        outcome.folder / "finetune",
-        epochs=config.finetune.epochs,
-        seed=config.seed,
-    )
+    folders = (outcome.folder / "finetune", *(job.folder for job in jobs))
     found_accuracy, *others = [
-        accuracy(load_finetuned(job), judged, test, ALONE) for job in (found, *jobs)
+        accuracy(supernet.finetuned(folder), judged, test, ALONE) for folder in folders
     ]
     budget = outcome.problem.budgets[0]
     return {

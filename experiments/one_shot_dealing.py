@@ -24,9 +24,8 @@ from hardcorenas.files import write_text
 from hardcorenas.supernet import paths
 from hardcorenas.train.data import load_data
 from hardcorenas.train.evaluate import score
-from hardcorenas.train.job import Job
 from hardcorenas.train.recipe import SMALL, Recipe
-from hardcorenas.train.supernet_training import train_supernet
+from hardcorenas.train.supernet_training import TrainingJob, train_supernet
 from setting import ALONE, uniform_networks
 
 RESULT = Path(__file__).parents[1] / "docs" / "results" / "one_shot_dealing.json"
@@ -41,7 +40,7 @@ def accuracies(at_once: int, seed: int, recipe: Recipe) -> tuple[list[float], fl
     paths.FEWEST_IMAGES = 1  # however small the groups become
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        job = Job(SPACE, DATA, recipe, Path(folder) / "run", seed=seed)
+        job = TrainingJob(SPACE, DATA, recipe, Path(folder) / "run", seed=seed)
         supernet = train_supernet(job)
     seconds = time.monotonic() - start
     data = load_data(DATA, resolution=28, channels=1, seed=seed)

@@ -21,9 +21,8 @@ from hardcorenas import files
 from hardcorenas.artifacts import Moment, RunFile, read_lines
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.train.evaluate import accuracy, representatives
-from hardcorenas.train.job import Job
-from hardcorenas.train.supernet_training import HEAVIEST, PATHS, train_supernet
-from hardcorenas.train.trained import TrainedSupernet
+from hardcorenas.train.supernet_training import HEAVIEST, PATHS, TrainingJob, train_supernet
+from hardcorenas.train.trained import TrainedSupernet, training_inputs
 from setting import (
     ALONE,
     Setting,
@@ -37,12 +36,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-PUBLISHED = ("run.json", "heaviest.safetensors", "supernet.safetensors", "training.jsonl")
+WEIGHTS = ("heaviest.safetensors", "supernet.safetensors")
+PUBLISHED = ("run.json", "supernet.json", *WEIGHTS, "training.jsonl")
 
 
 def train_multi(setting: Setting) -> None:
     """Train the multi-path model; on the way, keep what the single-path one starts from."""
-    job = Job(setting.space, setting.data, setting.recipe, setting.own_multi, resume=True)
+    job = TrainingJob(setting.space, setting.data, setting.recipe, setting.own_multi, resume=True)
     train_supernet(job, processes=2, report=partial(_watch, setting))
 
 
@@ -54,7 +54,7 @@ def train_single(setting: Setting) -> None:
             f"phase ended, is gone; remove the former to train both"
         )
     recipe = setting.recipe.replace(paths="single")
-    job = Job(setting.space, setting.data, recipe, setting.single, resume=True)
+    job = TrainingJob(setting.space, setting.data, recipe, setting.single, resume=True)
     train_supernet(job, processes=2, report=_tell)
 
 
@@ -76,13 +76,14 @@ def branch(multi: Path, single: Path) -> None:
     state = there.load_checkpoint(torch.device("cpu"))
     assert state is not None
     run = RunFile.load(there.description)
+    run = msgspec.structs.replace(run, recipe=run.recipe | {"paths": "single"})
+    inputs = files.digest_of(training_inputs(run))
     shutil.rmtree(new.path, ignore_errors=True)
     new.path.mkdir(parents=True)
     shutil.copy(there.weights("heaviest"), new.weights("heaviest"))
     files.write_text(new.log, "".join(json.dumps(m.to_dict()) + "\n" for m in first))
-    new.save_checkpoint(state | {"loop": None, "seconds": first[-1].seconds})
-    single_path = msgspec.structs.replace(run, recipe=run.recipe | {"paths": "single"})
-    single_path.save(new.description)
+    new.save_checkpoint(state | {"inputs": inputs, "loop": None, "seconds": first[-1].seconds})
+    run.save(new.description)
     new.path.rename(single)  # whole or not at all
 
 
@@ -118,7 +119,7 @@ def describe(setting: Setting) -> dict[str, Any]:
     run = TrainedSupernet.open(setting.own_multi)
     data = run.data()
     return {
-        "recipe": RunFile.load(RunFolder(setting.own_multi).description).recipe,
+        "recipe": run.run.recipe,
         "images": len(data.train),
         "megabytes": sum((setting.own_multi / f).stat().st_size for f in PUBLISHED) / 1e6,
         "heaviest_alone": accuracy(run.heaviest(), data, judging_images(data), ALONE),

@@ -125,7 +125,7 @@ class Known:
         result = files.parse(
             files.read_text(path), kind="rank-correlation", version=1, source=str(path)
         )
-        wanted = (TrainedSupernet.open(setting.multi).digest(), setting.standalone_epochs)
+        wanted = (TrainedSupernet.open(setting.multi).digest, setting.standalone_epochs)
         if (result["model"], result["epochs"]) != wanted:
             raise SystemExit(
                 f"{path}: is of another model than {setting.multi}, or of other than "

@@ -31,8 +31,8 @@ from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from hardcorenas.search.point import RelaxedPoint, to_units
 from hardcorenas.search.problem import Problem
 from hardcorenas.train.evaluate import accuracy, ready_network
-from hardcorenas.train.finetune import Finetuned, FinetuneJob, Start, finetune, identity
-from hardcorenas.train.recipe import SMALL, Recipe
+from hardcorenas.train.finetune import FinetuneJob, finetune, finetune_run
+from hardcorenas.train.recipe import SMALL, FinetuneSettings, Recipe, Start
 from hardcorenas.train.trained import TrainedSupernet
 from hardcorenas.versions import versions
 
@@ -41,6 +41,7 @@ mpl.use("Agg")
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from hardcorenas.artifacts import FinetunedFile
     from hardcorenas.train.data import ImageData, Images
 
 Item = TypeVar("Item")
@@ -136,7 +137,7 @@ class Setting:
             "size": self.name,
             "space": self.preset,
             "data": self.data,
-            "model": TrainedSupernet.open(self.multi).digest(),
+            "model": TrainedSupernet.open(self.multi).digest,
             "table": files.digest(self.table),
             "seeds": self.seeds,
             "search": asdict(self.search),
@@ -331,7 +332,7 @@ class Training:
     learning_rate: float | None = None
 
 
-def train_all(setting: Setting, trainings: Sequence[Training]) -> list[Finetuned]:
+def train_all(setting: Setting, trainings: Sequence[Training]) -> list[FinetunedFile]:
     """Return how networks of the multi-path model do after training, each of them once."""
     jobs = {}
     for training in trainings:
@@ -339,27 +340,32 @@ def train_all(setting: Setting, trainings: Sequence[Training]) -> list[Finetuned
             setting.multi,
             training.architecture,
             setting.runs / "networks",
-            epochs=training.epochs,
-            learning_rate=training.learning_rate,
-            distillation=training.distillation,
-            start=training.start,
+            FinetuneSettings(
+                epochs=training.epochs,
+                learning_rate=training.learning_rate,
+                distillation=training.distillation,
+                start=training.start,
+            ),
             seed=training.seed,
         )
-        name = _short(json.dumps(identity(job), sort_keys=True))  # of model and recipe too
+        described = finetune_run(job).to_dict()  # of model and recipe too
+        name = _short(json.dumps(described, sort_keys=True))
         jobs[training] = replace(job, folder=job.folder / name)
     done = in_parallel(
-        _train, list(jobs.values()), lambda job: f"{job.start} {job.epochs} {job.architecture}"
+        _train,
+        list(jobs.values()),
+        lambda job: f"{job.settings.start} {job.settings.epochs} {job.architecture}",
     )
     outcomes = dict(zip(jobs, done, strict=True))
     return [outcomes[training] for training in trainings]
 
 
-def _train(job: FinetuneJob) -> Finetuned:
+def _train(job: FinetuneJob) -> FinetunedFile:
     return finetune([job])[0]
 
 
 def one_shot_accuracies(run: Path, networks: Sequence[hc.Architecture]) -> list[float]:
-    """Return the share of test images that networks get right with the weights of a model."""
+    """Return the accuracy on test images of networks with the weights of a model."""
     return in_halves(_accuracies, run, networks)
 
 

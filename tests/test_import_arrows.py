@@ -13,7 +13,8 @@ ROOT = Path(hardcorenas.__file__).parent
 
 # A file may import its own layer and those to the left. There are no exceptions.
 LAYERS = (
-    *("errors", "files", "machine", "versions", "torchvision_import", "settings", "artifacts"),
+    *("errors", "files", "machine", "versions", "torchvision_import", "callable_package"),
+    *("settings", "artifacts"),
     *("space", "networks", "resources", "supernet", "jobs", "train", "search", "deploy"),
     *("report", "pipeline", "cli"),
 )

@@ -56,7 +56,7 @@ def searched(folder: Path) -> dict[str, object]:
     point = folder / "point.json"
     return {
         "architecture": content["architecture"],
-        "costs": content["costs"],
+        "costs": content.get("costs") or {b["label"]: b["cost"] for b in content["budgets"]},
         "loss": content["loss"],
         "point": point.exists() and json.loads(point.read_text(encoding="utf-8"))["alpha"],
     }

@@ -12,43 +12,48 @@ if TYPE_CHECKING:
     from hardcorenas.deploy.certificate import certify
     from hardcorenas.deploy.export import export
     from hardcorenas.networks.build import build
-    from hardcorenas.pipeline.config import Config, read_config
     from hardcorenas.networks.saved_network import load
+    from hardcorenas.pipeline.config import Config, read_config
     from hardcorenas.pipeline.run import run
+    from hardcorenas.pipeline.sweep import sweep
     from hardcorenas.report.page import write_report
     from hardcorenas.resources.budget import Budget
     from hardcorenas.resources.count import count
     from hardcorenas.resources.measuring import measure
     from hardcorenas.resources.table import ResourceTable
-    from hardcorenas.search.on_supernet.job import search_supernet
-    from hardcorenas.search.on_supernet.settings import SearchSettings
+    from hardcorenas.search.on_supernet.job import search_supernet as search
     from hardcorenas.space import Architecture, Choice, Head, SearchSpace, Stage, Stem
     from hardcorenas.supernet.model import Supernet
+    from hardcorenas.train.public import evaluate, finetune, train
 
 __version__ = "0.1.0"
 
+# Where each public name is; `train` and `search` are folders that can be called.
 _HOMES = {
-    "Architecture": "hardcorenas.space",
-    "Budget": "hardcorenas.resources.budget",
-    "Choice": "hardcorenas.space",
-    "Config": "hardcorenas.pipeline.config",
-    "Head": "hardcorenas.space",
-    "ResourceTable": "hardcorenas.resources.table",
-    "SearchSettings": "hardcorenas.search.on_supernet.settings",
-    "SearchSpace": "hardcorenas.space",
-    "Stage": "hardcorenas.space",
-    "Stem": "hardcorenas.space",
-    "Supernet": "hardcorenas.supernet.model",
-    "build": "hardcorenas.networks.build",
-    "certify": "hardcorenas.deploy.certificate",
-    "count": "hardcorenas.resources.count",
-    "export": "hardcorenas.deploy.export",
-    "load": "hardcorenas.networks.saved_network",
-    "measure": "hardcorenas.resources.measuring",
-    "read_config": "hardcorenas.pipeline.config",
-    "run": "hardcorenas.pipeline.run",
-    "search_supernet": "hardcorenas.search.on_supernet.job",
-    "write_report": "hardcorenas.report.page",
+    "Architecture": "space",
+    "Budget": "resources.budget",
+    "Choice": "space",
+    "Config": "pipeline.config",
+    "Head": "space",
+    "ResourceTable": "resources.table",
+    "SearchSpace": "space",
+    "Stage": "space",
+    "Stem": "space",
+    "Supernet": "supernet.model",
+    "build": "networks.build",
+    "certify": "deploy.certificate",
+    "count": "resources.count",
+    "evaluate": "train.public",
+    "export": "deploy.export",
+    "finetune": "train.public",
+    "load": "networks.saved_network",
+    "measure": "resources.measuring",
+    "read_config": "pipeline.config",
+    "run": "pipeline.run",
+    "search": "",
+    "sweep": "pipeline.sweep",
+    "train": "",
+    "write_report": "report.page",
 }
 
 __all__ = [
@@ -58,7 +63,6 @@ __all__ = [
     "Config",
     "Head",
     "ResourceTable",
-    "SearchSettings",
     "SearchSpace",
     "Stage",
     "Stem",
@@ -67,12 +71,16 @@ __all__ = [
     "build",
     "certify",
     "count",
+    "evaluate",
     "export",
+    "finetune",
     "load",
     "measure",
     "read_config",
     "run",
-    "search_supernet",
+    "search",
+    "sweep",
+    "train",
     "write_report",
 ]
 
@@ -80,7 +88,9 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    if not _HOMES[name]:
+        return import_module(f"{__name__}.{name}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -23,7 +23,9 @@ from hardcorenas.errors import ArtifactError, shown
 Json = dict[str, Any]
 
 LARGEST_TEXT_BYTES = 2**30
+LARGEST_BYTES = 2**36
 _DEEPEST = 100  # levels of nesting; ours have fewer than ten
+_TEMPORARY = ".hardcorenas-"  # between the name of a file and what tells its temporary ones apart
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -45,7 +47,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         if path.exists() and not path.is_file():  # renaming onto a device would replace the device
             raise ArtifactError(f"{shown_path(path)}: is not a file; name another")
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=temporary_prefix(path))
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
@@ -57,6 +59,17 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def temporary_prefix(path: Path) -> str:
+    """Return how the names of a file's temporary files begin, in its folder."""
+    return f".{path.name}{_TEMPORARY}"
+
+
+def remove_temporaries(path: Path) -> None:
+    """Remove what writers of a file have left that were killed; nobody may be writing it now."""
+    for left in path.parent.glob(f"{temporary_prefix(path)}*"):
+        left.unlink(missing_ok=True)
 
 
 def append_line(path: str | Path, line: str) -> None:
@@ -120,17 +133,23 @@ def require_file(path: str | Path, expected: str = "") -> None:
 
 def read_text(path: str | Path) -> str:
     """Read a UTF-8 text file; a missing, unreadable, endless or binary one is an error."""
-    path = Path(path)
-    require_file(path)
     try:
-        if path.stat().st_size > LARGEST_TEXT_BYTES:
-            raise ArtifactError(f"{shown_path(path)}: is larger than any file of ours")
         # Editors on Windows put a mark in front. Line ends stay as they are, for TOML to judge.
-        return path.read_bytes().decode("utf-8-sig")
+        return read_bytes(path, LARGEST_TEXT_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ArtifactError(
             f"{shown_path(path)}: is not a text file (UTF-8 was expected)"
         ) from None
+
+
+def read_bytes(path: str | Path, at_most: int = LARGEST_BYTES) -> bytes:
+    """Read a file; a missing, unreadable or endless one is an error."""
+    path = Path(path)
+    require_file(path)
+    try:
+        if path.stat().st_size > at_most:
+            raise ArtifactError(f"{shown_path(path)}: is larger than any file of ours")
+        return path.read_bytes()
     except OSError as error:
         raise ArtifactError(f"{shown_path(path)}: cannot be read ({reason(error)})") from error
 

@@ -72,7 +72,7 @@ def refused(place, capsys):
 def files():
     """All files below the current folder; stored images and locks aside."""
     found = (path for path in Path().rglob("*") if path.is_file() and path.name != ".lock")
-    return sorted(path for path in found if "data" not in path.parts)
+    return sorted(path for path in found if "decoded" not in path.parts)
 
 
 def loaded(folder, network=NETWORK):
@@ -200,7 +200,7 @@ def test_bad_numbers_of_processes(refused, count):
 
 def test_folders_that_are_not_right(refused, place):
     refused("finetune run/networks/none", "networks/none: holds no network", "hardcorenas search")
-    refused(f"export {FOLDER}", "network.safetensors: no such file", "trained to its end?")
+    refused(f"export {FOLDER}", "finetune: holds no fine-tuned network; train it with")
     refused("export run/networks/none", "holds no network")
     (place / "file").write_text("")
     refused(f"finetune {FOLDER} --epochs 1 -o file/mine", "file/mine", "cannot be written")
@@ -234,8 +234,8 @@ def test_exports_that_cannot_be(finetune, refused, place):
     refused(f"export {FOLDER} --formats gif", "gif")
     refused(f"export {FOLDER} --batch-size 0", "batch_size")
     refused(f"export {FOLDER} --batch-size 999999999999", "batch_size: expected a number from 1")
-    refused(f"export {FOLDER} --finetuned none", "none/network.safetensors: no such file")
+    refused(f"export {FOLDER} --finetuned none", "none: holds no fine-tuned network")
     (place / "file").write_text("")
     refused(f"export {FOLDER} --formats safetensors -o file/mine", "cannot be written")
     NetworkFolder(Path(FOLDER)).save_architecture(SPACE.heaviest)
-    refused(f"export {FOLDER} --formats safetensors", "network.safetensors")
+    refused(f"export {FOLDER} --formats safetensors", "finetuned.json: is of another network")

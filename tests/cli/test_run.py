@@ -260,7 +260,7 @@ def test_a_folder_in_use(refused, finished):
         refused(words=["run: another run is at work here; wait for it, or end it"])
         refused("--budgets", "macs=60%", words=["another run is at work"], name="sweep")
     with filelock.FileLock(folder / ".lock"):
-        refused(words=["run: another process is training here; wait for it, or end it"])
+        refused(words=["run: another run is at work here; wait for it, or end it"])
 
 
 def test_a_run_is_not_kept_among_the_images(refused, place):
@@ -288,7 +288,7 @@ def test_a_sweep_under_torchrun(refused, monkeypatch):
 @pytest.mark.parametrize(
     ("limit", "file"),
     [
-        (1000, "data/images"),
+        (1000, "decoded/images"),
         (20_000, "checkpoint.pt"),
         (1000, "journal.jsonl"),
         (6000, "finetune/network.safetensors"),
@@ -301,7 +301,7 @@ def test_a_full_disk(place, finished, capsys, limit, file):
     changes = ["compare.random=0", f"export.formats={kinds}"]
     if file == "checkpoint.pt":
         changes.append("save_seconds=0")
-    elif file != "data/images":
+    elif file != "decoded/images":
         copy_of(finished, Path("run"))
     given = ["run", *place.texts("run", *changes)]
     before = contents(Path.cwd())

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import hardcorenas as hc
-from hardcorenas.artifacts import Certificate, Entry, Timing, worst
+from hardcorenas.artifacts import Certificate, Entry, FinetunedFile, Timing, worst
 from hardcorenas.cli import terminal
 from hardcorenas.cli.certify import print_certificate
 from hardcorenas.cli.run import print_comparison
@@ -25,7 +25,6 @@ from hardcorenas.pipeline.outcome import Compared
 from hardcorenas.resources import AdditiveTable, Budget, Provenance
 from hardcorenas.resources.units import UNITS
 from hardcorenas.search.problem import Problem
-from hardcorenas.train.finetune import Finetuned
 
 PHONE = "latency (phone)"
 SPACE = hc.SearchSpace.preset("mobile")
@@ -49,7 +48,9 @@ def problem():
 @pytest.fixture(scope="module")
 def outcome(problem):
     """As much of a run's outcome as its tables show."""
-    tuned = Finetuned(SPACE.lightest, 0.912, 1.0, 3600.0)
+    tuned = FinetunedFile(
+        inputs="", architecture=str(SPACE.lightest), heldout=0.912, test=1.0, seconds=3600.0
+    )
     costs = problem.costs(SPACE.heaviest)
     others = tuple(Compared(name, costs, tuned) for name in ("lightest", "heaviest", "random 10"))
     return SimpleNamespace(

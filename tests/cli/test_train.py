@@ -12,9 +12,9 @@ import torch
 from PIL import Image
 
 from cli.one_line_error import require_one_line_error
+from hardcorenas.artifacts import RunFile
 from hardcorenas.cli import execute
 from hardcorenas.jobs import processes
-from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.train.tasks import Supervised
 from hardcorenas.train.trained import TrainedSupernet
 from train.tiny_task import SPACE, SPACE_TOML, write_images
@@ -75,7 +75,7 @@ def refused(train, capsys):
 def files():
     """All files below the current folder, with their bytes; stored images and locks aside."""
     found = (path for path in Path().rglob("*") if path.is_file() and path.name != ".lock")
-    return {str(path): path.read_bytes() for path in found if "data" not in path.parts}
+    return {str(path): path.read_bytes() for path in found if "decoded" not in path.parts}
 
 
 def test_help_is_short_and_ordered(monkeypatch, capsys):
@@ -134,7 +134,7 @@ def test_options_reach_the_recipe(train):
     options = "--resolution 6 --seed 3 --clip-norm 1.5 --distillation 0.5 --accumulate 2"
     options += " --paths single --precision bfloat16 --heldout-share 0.25 --augmentation none"
     assert train(f"{options} --folder mine") == 0
-    described = RunFolder(Path("mine")).read_description()
+    described = RunFile.load(Path("mine/run.json")).to_dict()
     assert described["space"]["resolution"] == 6
     assert (described["seed"], described["heldout_share"]) == (3, 0.25)
     expected = {

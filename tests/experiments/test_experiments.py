@@ -7,6 +7,7 @@ import json
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,6 @@ import rank_correlation
 import setting
 from hardcorenas import files
 from hardcorenas.jobs.run_folder import RunFolder
-from hardcorenas.train.finetune import Finetuned
 from hardcorenas.train.supernet_training import PATHS, train_supernet
 from hardcorenas.train.trained import TrainedSupernet
 from one_shot_models import PUBLISHED, branch
@@ -85,7 +85,7 @@ def test_result_is_what_the_makefile_makes_of_the_published_model(path):
         assert result["epochs"] == full.standalone_epochs
         assert {len(n["standalone_by_seed"]) for n in result["networks"]} == {full.standalone_seeds}
     assert result["search"] == json.loads(json.dumps(dataclasses.asdict(full.search)))
-    assert result["model"] == TrainedSupernet.open(full.published).digest()
+    assert result["model"] == TrainedSupernet.open(full.published).digest
     assert result["table"] == files.digest(full.table)
 
 
@@ -154,7 +154,7 @@ def test_what_an_earlier_result_has_is_not_trained_again(tmp_path, monkeypatch):
 
     def train_all(_, trainings):
         asked.extend(trainings)
-        return [Finetuned(t.architecture, 0.1, 0.01 * t.seed, 10.0) for t in trainings]
+        return [SimpleNamespace(test=0.01 * t.seed, seconds=10.0) for t in trainings]
 
     monkeypatch.setattr(rank_correlation, "train_all", train_all)
     by_seed, seconds = rank_correlation.train_alone(full, networks, known)
@@ -304,6 +304,6 @@ def test_published_model_is_the_experiments_and_is_small():
     run = TrainedSupernet.open(folder)
     assert run.recipe == setting.FULL.recipe
     assert run.space == setting.FULL.space
-    assert run.description["data"]["name"] == "cifar10"
+    assert run.run.data.name == "cifar10"
     assert run.supernet().extract(run.space.lightest) is not None
     assert not run.heaviest().training

@@ -10,10 +10,15 @@ import time
 import pytest
 import torch
 
-from hardcorenas.errors import HardcorenasError
+from hardcorenas.errors import HardcorenasError, InvalidArgumentError
 from hardcorenas.jobs import processes
-from hardcorenas.jobs.processes import run_together, suitable_count
-from hardcorenas.train.data import training_batches
+from hardcorenas.jobs.processes import (
+    Processes,
+    require_processes,
+    run_together,
+    suitable_count,
+)
+from hardcorenas.train.data import BatchPlan, training_batches
 from train.tiny_task import ALONE, image_data, logged, weights_of
 from train.together import (
     ONE_STEP,
@@ -46,12 +51,10 @@ def test_gradients_are_those_of_the_joined_batch(met):
 def test_pieces_of_a_batch_are_shared_though_the_last_uses_other_weights(met):
     """Each branch sees one piece of each process: brute force over all four."""
     data, model, task = image_data(), Forked(), InTurn()
-    options = {"augmentation": ONE_STEP.augmentation, "flip": ONE_STEP.flip, "batch_size": 72}
-    options |= {"mean": data.mean, "std": data.std, "resolution": data.resolution}
+    plan = BatchPlan(72, (0,), ONE_STEP.augmentation, ONE_STEP.flip)
     for rank in range(2):
-        ((images, labels),) = training_batches(
-            data.train, **options, seed=0, epoch=0, rank=rank, world_size=2
-        )
+        process = Processes(rank, 2, torch.device("cpu"))
+        ((images, labels),) = training_batches(data, data.train, plan, 0, process)
         for piece, its_labels in zip(images.chunk(2), labels.chunk(2), strict=True):
             (task.loss(model, piece, its_labels, None) / 4).backward()
     for (name, weight), total in zip(model.named_parameters(), met["forked, summed"], strict=True):
@@ -88,6 +91,18 @@ def test_how_many_processes_suit(monkeypatch, cores, batch_size):
     assert suitable_count(batch_size) == max(good, default=1)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert suitable_count(batch_size) == 1
+
+
+@pytest.mark.parametrize("count", [17, 10**12, 10**5000], ids=["17", "many", "more"])
+def test_far_too_many_processes(monkeypatch, count):
+    """They would be started one by one until the memory is gone."""
+    monkeypatch.setattr(processes, "num_cores", lambda: 2)
+    require_processes(16)
+    with pytest.raises(InvalidArgumentError, match="processes: expected at most 16, 8 for each"):
+        require_processes(count)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "17")
+    require_processes(17)  # torchrun has started them, on as many machines as it likes
 
 
 def test_an_error_of_the_first_process_ends_the_other(tmp_path):

@@ -11,14 +11,17 @@ import sys
 import pytest
 import torch
 
+from hardcorenas.artifacts import RunFile, SupernetFile
 from hardcorenas.errors import ArtifactError, HardcorenasError
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.supernet.model import Supernet
+from hardcorenas.train import supernet_training
 from hardcorenas.train.supernet_training import train_supernet
 from hardcorenas.train.trained import TrainedSupernet
+from train.spoiling import flip_a_bit
 from train.tiny_task import RECIPE, SPACE, job, write_images
 
-SHORT = {"heaviest_epochs": 1, "paths_epochs": 1, "seconds_between_saves": 1e9}
+SHORT = {"heaviest_epochs": 1, "paths_epochs": 1, "save_seconds": 1e9}
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,7 @@ def folder(finished, tmp_path):
 def contents(folder):
     """All files but the lock and stored images, with their bytes."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
-    return {p.relative_to(folder): p.read_bytes() for p in files if p.parent.name != "data"}
+    return {p.relative_to(folder): p.read_bytes() for p in files if p.parent.name != "decoded"}
 
 
 def refused(a_job, *words, error=HardcorenasError):
@@ -56,7 +59,7 @@ def refused(a_job, *words, error=HardcorenasError):
 def test_what_a_folder_holds(folder):
     names = {path.name for path in folder.iterdir()} - {".lock"}
     weights = {"heaviest.safetensors", "supernet.safetensors"}
-    others = {"run.json", "checkpoint.pt", "training.jsonl", "tensorboard", "data"}
+    others = {"run.json", "supernet.json", "training.jsonl", "tensorboard", "decoded"}
     assert names == weights | others
 
 
@@ -107,17 +110,29 @@ def test_changed_images_are_refused(tmp_path, change):
     refused(job(images, folder, resume=True, **SHORT), "another data: data.fingerprint is '")
 
 
-def test_a_torn_checkpoint(images, folder):
+@pytest.fixture
+def unfinished(folder):
+    """A run that ended before it was done, with a checkpoint of its beginning."""
     run = RunFolder(folder)
-    run.checkpoint.write_bytes(run.checkpoint.read_bytes()[:-200])
-    words = ["checkpoint.pt: is torn", "remove it to start"]
-    refused(job(images, folder, resume=True, **SHORT), *words, error=ArtifactError)
-    run.checkpoint.write_bytes(b"")
-    refused(job(images, folder, resume=True, **SHORT), *words, error=ArtifactError)
+    made = SupernetFile.load(run.supernet)
+    run.supernet.unlink()
+    state = {"inputs": made.inputs, "phase": "heaviest", "seconds": 1.0}
+    run.save_checkpoint({**state, "start": None, "loop": None})
+    return folder
+
+
+def test_a_torn_checkpoint(images, unfinished):
+    run = RunFolder(unfinished)
+    whole = run.checkpoint.read_bytes()
+    flipped = whole[:-300] + bytes([whole[-300] ^ 1]) + whole[-299:]
+    for content in (whole[:-200], whole[:40], b"", flipped, whole[100:]):
+        run.checkpoint.write_bytes(content)
+        words = ["checkpoint.pt: is torn", "remove it to start"]
+        refused(job(images, unfinished, resume=True, **SHORT), *words, error=ArtifactError)
     run.checkpoint.unlink()
-    before = contents(folder)[run.weights("supernet").relative_to(folder)]
-    train_supernet(job(images, folder, resume=True, **SHORT))
-    assert contents(folder)[run.weights("supernet").relative_to(folder)] == before
+    before = contents(unfinished)[run.weights("supernet").relative_to(unfinished)]
+    train_supernet(job(images, unfinished, resume=True, **SHORT))
+    assert contents(unfinished)[run.weights("supernet").relative_to(unfinished)] == before
 
 
 class Code:
@@ -133,48 +148,85 @@ class Code:
 @pytest.mark.parametrize(
     "write", [torch.save, lambda code, path: path.write_bytes(pickle.dumps(code))]
 )
-def test_code_in_a_checkpoint_is_not_run(images, folder, tmp_path, write):
-    write({"phase": Code(tmp_path / "made")}, RunFolder(folder).checkpoint)
-    refused(job(images, folder, resume=True, **SHORT), "checkpoint.pt", error=ArtifactError)
+def test_code_in_a_checkpoint_is_not_run(images, unfinished, tmp_path, write):
+    write({"phase": Code(tmp_path / "made")}, RunFolder(unfinished).checkpoint)
+    a_job = job(images, unfinished, resume=True, **SHORT)
+    refused(a_job, "checkpoint.pt: is torn or no checkpoint", error=ArtifactError)
     assert not (tmp_path / "made").exists()
 
 
-def test_a_checkpoint_of_something_else(images, folder):
-    torch.save({"weights": torch.zeros(3)}, RunFolder(folder).checkpoint)
-    refused(job(images, folder, resume=True, **SHORT), "checkpoint.pt", error=ArtifactError)
+@pytest.mark.parametrize(
+    "content",
+    [{"weights": torch.zeros(3)}, [1, 2], torch.zeros(3), "text", {"phase": 3, "loop": [None]}],
+    ids=["dict", "list", "tensor", "text", "other types"],
+)
+def test_a_checkpoint_of_something_else(images, unfinished, content):
+    torch.save(content, RunFolder(unfinished).checkpoint)
+    a_job = job(images, unfinished, resume=True, **SHORT)
+    refused(a_job, "checkpoint.pt: is torn or no checkpoint", error=ArtifactError)
 
 
-def test_torn_weights(images, folder):
-    path = RunFolder(folder).weights("supernet")
-    path.write_bytes(path.read_bytes()[:-10])
+def test_a_checkpoint_of_another_run(images, unfinished):
+    state = {"inputs": "0", "phase": "heaviest", "seconds": 1.0, "start": None, "loop": None}
+    RunFolder(unfinished).save_checkpoint(state)
+    a_job = job(images, unfinished, resume=True, **SHORT)
+    refused(a_job, "checkpoint.pt: is of another training", error=ArtifactError)
+
+
+def test_a_checkpoint_that_never_ends(images, unfinished):
+    path = RunFolder(unfinished).checkpoint
+    path.unlink()
+    path.symlink_to("/dev/full")
+    a_job = job(images, unfinished, resume=True, **SHORT)
+    refused(a_job, "checkpoint.pt: is a pipe or a device", error=ArtifactError)
+
+
+@pytest.mark.parametrize("name", ["supernet", "heaviest"])
+def test_weights_that_have_changed(images, folder, name):
+    """They are neither read nor silently made again, which would take days."""
+    path = RunFolder(folder).weights(name)
+    flip_a_bit(path)
     for read in (
-        lambda: RunFolder(folder).load_weights("supernet"),
-        lambda: TrainedSupernet.open(folder).supernet(),
+        getattr(TrainedSupernet.open(folder), name),
         lambda: train_supernet(job(images, folder, resume=True, **SHORT)),
     ):
-        with pytest.raises(ArtifactError, match=r"supernet\.safetensors: is torn"):
+        with pytest.raises(ArtifactError, match=rf"{name}\.safetensors: is not as it was written"):
             read()
+
+
+@pytest.mark.parametrize("name", ["supernet", "heaviest"])
+def test_weights_that_were_removed_are_not_silently_made_again(images, folder, finished, name):
+    path = RunFolder(folder).weights(name)
     path.unlink()
+    for read in (
+        getattr(TrainedSupernet.open(folder), name),
+        lambda: train_supernet(job(images, folder, resume=True, **SHORT)),
+    ):
+        with pytest.raises(ArtifactError, match=rf"{name}\.safetensors: no such file; restore it"):
+            read()
+    RunFolder(folder).supernet.unlink()
     with pytest.raises(ArtifactError, match="not trained to its end; go on with: hardcor"):
-        TrainedSupernet.open(folder).supernet()
+        TrainedSupernet.open(folder)
+    train_supernet(job(images, folder, resume=True, **SHORT))
+    assert path.read_bytes() == RunFolder(finished).weights(name).read_bytes()
 
 
-def test_a_finished_run_gives_its_model(images, folder):
-    loaded = TrainedSupernet.open(folder).supernet()
-    trained = train_supernet(job(images, folder, resume=True, **SHORT))
-    assert not loaded.training
-    assert loaded.space == SPACE
+def test_a_finished_run_gives_its_model(images, folder, monkeypatch):
+    expected = TrainedSupernet.open(folder).supernet()
+    monkeypatch.setattr(supernet_training, "run_together", pytest.fail)
+    trained = train_supernet(job(images, folder, resume=True, **SHORT)).supernet()
+    assert not trained.training
+    assert trained.space == SPACE
     for name, value in trained.state_dict().items():
-        assert torch.equal(loaded.state_dict()[name], value)
+        assert torch.equal(expected.state_dict()[name], value)
 
 
 def test_weights_come_back_as_they_were(tmp_path):
-    weights = Supernet(SPACE).to(memory_format=torch.channels_last).state_dict()
-    weights["a view"] = torch.arange(12.0).view(3, 4).t()
+    model, other = (Supernet(SPACE).to(memory_format=torch.channels_last) for _ in range(2))
+    weights = model.state_dict()
     RunFolder(tmp_path).save_weights("some", weights)
-    loaded = RunFolder(tmp_path).load_weights("some")
-    assert loaded.keys() == weights.keys()
-    assert all(torch.equal(loaded[name], value) for name, value in weights.items())
+    RunFolder(tmp_path).load_weights_(other, "some")
+    assert all(torch.equal(other.state_dict()[name], value) for name, value in weights.items())
 
 
 @pytest.mark.parametrize(
@@ -226,7 +278,9 @@ def test_an_empty_folder_and_one_with_stored_images_will_do(images, folder, fini
 SECOND = """
 import sys
 sys.path.insert(0, {path!r})
+from train.spoiling import flip_a_bit
 from train.tiny_task import RECIPE, job
+from hardcorenas.artifacts import RunFile, SupernetFile
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.train.supernet_training import train_supernet
 try:
@@ -252,16 +306,14 @@ def test_one_process_at_a_time(images, tmp_path):
             answers.append(done.stdout.strip())
 
     train_supernet(job(images, folder), report=report)
-    assert answers == [f"{folder}: another process is training here; wait for it, or end it"] * 2
+    assert answers == [f"{folder}: another run is at work here; wait for it, or end it"] * 2
     train_supernet(job(images, folder, resume=True))
 
 
 def test_the_description_can_be_read(folder):
     """It says what the run was of, in plain words."""
-    described = RunFolder(folder).read_description()
-    assert described["recipe"] == dataclasses.asdict(
-        RECIPE.replace(heaviest_epochs=1, paths_epochs=1)
-    )
-    assert described["data"]["classes"] == ["left", "right", "top"]
-    assert described["seed"] == 0
-    assert described["split"]["share"] == described["heldout_share"] == 0.2
+    described = RunFile.load(RunFolder(folder).description)
+    assert described.recipe == dataclasses.asdict(RECIPE.replace(heaviest_epochs=1, paths_epochs=1))
+    assert described.data.classes == ("left", "right", "top")
+    assert described.seed == 0
+    assert described.split["share"] == described.heldout_share == 0.2

@@ -7,13 +7,13 @@ import json
 
 import msgspec
 import pytest
+from hardcorenas.config import CertifyConfig
+from hardcorenas.pipeline.certificate_step import Certified, certify_exported, tightened
 
 import hardcorenas as hc
 from hardcorenas.artifacts import Certificate, Timing
-from hardcorenas.config import CertifyConfig
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.pipeline import certificate_step
-from hardcorenas.pipeline.certificate_step import Certified, certify_exported, tightened
 from hardcorenas.pipeline.run import run
 from hardcorenas.resources import AdditiveTable
 from pipeline.tiny_run import (

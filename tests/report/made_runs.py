@@ -27,8 +27,8 @@ from hardcorenas.artifacts import (
     Moment,
     PointFile,
     PointRecord,
-    Provenance,
     ProjectionRecord,
+    Provenance,
     RunFile,
     SearchFile,
     SummaryFile,
@@ -44,8 +44,8 @@ from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.local import search_locally
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
-from synthetic import AdditiveUtility
 from hardcorenas.space import Architecture, SearchSpace, Stage
+from synthetic import AdditiveUtility
 
 GRAY = SearchSpace.preset("gray28")
 MOBILE = SearchSpace.preset("mobile")

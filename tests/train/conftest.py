@@ -14,9 +14,8 @@ import pytest
 import torch
 
 from hardcorenas.jobs import processes
-from hardcorenas.train.job import Job
 from hardcorenas.train.recipe import SMALL
-from hardcorenas.train.supernet_training import train_supernet
+from hardcorenas.train.supernet_training import TrainingJob, train_supernet
 from train.tiny_task import SPACE, SPACE_TOML, write_images
 from train.together import meet
 
@@ -120,7 +119,7 @@ def by_two(images, tmp_path_factory):
         paths_learning_rate=0.1,
         flip=False,
     )
-    train_supernet(Job(SPACE, str(images), recipe, folder), processes=2)
+    train_supernet(TrainingJob(SPACE, str(images), recipe, folder), processes=2)
     return folder
 
 

@@ -8,24 +8,24 @@ import math
 import numpy as np
 import pytest
 
-from hardcorenas.train.divergence import TrainingError, Watch
+from hardcorenas.train.divergence import DivergenceCheck, TrainingError
 
 TEN = math.log(10)  # the loss of guessing among ten classes
 
 
 def seen(losses):
-    watch = Watch(10)
+    watch = DivergenceCheck(10)
     for step, loss in enumerate(losses):
-        watch.see(float(loss), step, 0.1)
+        watch.update(float(loss), step, 0.1)
     return watch
 
 
 def ends_at(losses, watch=None, first=0):
     """The step at which the watch had enough, and what it said."""
-    watch = watch or Watch(10)
+    watch = watch or DivergenceCheck(10)
     for step, loss in enumerate(losses[first:], first):
         try:
-            watch.see(float(loss), step, 0.25)
+            watch.update(float(loss), step, 0.25)
         except TrainingError as error:
             return step, str(error)
     return None, ""
@@ -92,5 +92,5 @@ def test_it_goes_on_where_it_was():
     losses = [*np.linspace(TEN, 0.5, 60), *[TEN] * 300]
     expected, _ = ends_at(losses)
     for cut in (1, 30, 100):
-        resumed = Watch(**dataclasses.asdict(seen(losses[:cut])))
+        resumed = DivergenceCheck(**dataclasses.asdict(seen(losses[:cut])))
         assert ends_at(losses, resumed, cut)[0] == expected

@@ -174,9 +174,7 @@ def test_a_score_is_extracting_recalibrating_and_counting(supernet, which, limit
     expected = statistics_by_hand(network, [normalised(data.train, data)])
     network.load_state_dict(expected, strict=False)
     right = seen = 0
-    for images, labels in evaluation_batches(
-        data.heldout, mean=data.mean, std=data.std, resolution=8, batch_size=1, limit=limit
-    ):
+    for images, labels in evaluation_batches(data, data.heldout, ALONE, batch_size=1, limit=limit):
         right += int(network.eval()(images).argmax() == labels)
         seen += 1
     assert seen == (limit or 18)
@@ -204,9 +202,7 @@ def test_averaged_weights_get_statistics_of_their_own(supernet):
     assert not supernet.training
     assert {m.momentum for m in supernet.modules() if hasattr(m, "momentum")} == momenta
     mean, variance = (before[f"stem.conv.norm.running_{what}"] for what in ("mean", "var"))
-    for images, _ in evaluation_batches(
-        data.train, mean=data.mean, std=data.std, resolution=8, batch_size=86, limit=258
-    ):
+    for images, _ in evaluation_batches(data, data.train, ALONE, batch_size=86, limit=258):
         with torch.no_grad():
             values = supernet.stem.conv.conv(images).transpose(0, 1).flatten(1)
         mean = 0.8 * mean + 0.2 * values.mean(1)

@@ -19,17 +19,17 @@ from hardcorenas.jobs.signals import Interrupted
 from hardcorenas.networks.build import build
 from hardcorenas.train import finetune as module
 from hardcorenas.train.evaluate import ready_network
-from hardcorenas.train.finetune import finetune, finished, identity, load_finetuned
-from hardcorenas.train.job import Job
-from hardcorenas.train.supernet_training import train_supernet
+from hardcorenas.train.finetune import finetune, finetune_run, finetune_step
+from hardcorenas.train.supernet_training import TrainingJob, train_supernet
 from hardcorenas.train.tasks import Supervised
 from hardcorenas.train.trained import TrainedSupernet
 from pipeline import tiny_search
 from pipeline.tiny_search import EPOCHS, SPACE, finetune_job, killed, met
-from train.tiny_task import ALONE, RECIPE, logged, write_images
+from train.spoiling import flip_a_bit, rewrite
+from train.tiny_task import ALONE, RECIPE, loaded, logged, write_images
 
 STEPS = EPOCHS * 6  # of 16 images each
-RARELY = {"seconds_between_saves": 1e9}
+RARELY = {"save_seconds": 1e9}
 NETWORK = SPACE.sample(np.random.default_rng(1))
 
 
@@ -61,13 +61,22 @@ def whole(trained, tmp_path_factory):
 
 
 def weights_of(folder):
-    return RunFolder(folder).load_weights("network")
+    return loaded(folder, "network")
+
+
+def load_finetuned(job):
+    return TrainedSupernet.open(job.run).finetuned(job.folder)
+
+
+def finished(job):
+    return finetune_step(job).done()
 
 
 def kept(folder):
     """What a fine-tuning leaves behind, less how long it took."""
     found = json.loads((folder / "finetuned.json").read_text())
     assert found.pop("seconds") > 0
+    assert found.pop("digest")
     return found, RunFolder(folder).weights("network").read_bytes()
 
 
@@ -113,7 +122,7 @@ def test_accuracies_are_those_of_the_network_that_is_kept(trained, whole, data):
     assert outcome.heldout > 0.6  # of three classes
     assert outcome.test is None
     assert outcome.accuracy == outcome.heldout
-    assert outcome.architecture == job.architecture
+    assert outcome.architecture == str(job.architecture)
     assert not RunFolder(whole).checkpoint.exists()  # nothing is left to go on with
     steps = [moment["step"] for moment in logged(whole) if moment["loss"] is not None]
     assert steps == [10, 20]
@@ -129,7 +138,7 @@ def with_test(tmp_path_factory):
     for seed, (part, each) in enumerate({"train": 16, "val": 4, "test": 7}.items()):
         write_images(root / "sides" / part, each=each, seed=seed)
     recipe = RECIPE.replace(heaviest_epochs=0, paths_epochs=2)
-    train_supernet(Job(SPACE, str(root / "sides"), recipe, root / "run", **RARELY))
+    train_supernet(TrainingJob(SPACE, str(root / "sides"), recipe, root / "run", **RARELY))
     return root / "run"
 
 
@@ -253,7 +262,7 @@ def test_of_several_only_what_is_not_done(trained, whole, tmp_path):
     ]
     outcomes = finetune(jobs, report=lambda job, _moment: told.add(job.folder.name))
     assert told == {"first", "third"}
-    assert [outcome.architecture for outcome in outcomes] == [job.architecture for job in jobs]
+    assert [each.architecture for each in outcomes] == [str(job.architecture) for job in jobs]
     assert outcomes[1].heldout == kept(whole)[0]["heldout"]
 
 
@@ -285,10 +294,54 @@ def test_weights_of_another_one_shot_model_are_another_training(trained, whole, 
     other = RunFolder(shutil.copytree(trained, tmp_path / "run"))
     folder = shutil.copytree(whole, tmp_path / "finetune")
     assert finished(finetune_job(other.path, folder)) is not None  # where it is does not matter
-    weights = other.load_weights("supernet")
+    weights = loaded(other.path, "supernet")
     other.save_weights("supernet", {name: 1.001 * value for name, value in weights.items()})
+    rewrite(other.path)
     with pytest.raises(HardcorenasError, match="is the run of another supernet"):
         finetune([finetune_job(other.path, folder)])
+
+
+def test_weights_that_have_changed_are_not_taken_for_the_old_ones(trained, whole, tmp_path):
+    """Neither those of the network, nor those it would start from."""
+    folder = shutil.copytree(whole, tmp_path / "finetune")
+    path = RunFolder(folder).weights("network")
+    flip_a_bit(path)
+    changed = path.read_bytes()
+    job = finetune_job(trained, folder)
+    assert finished(job) is None
+    for read in (lambda: load_finetuned(job), lambda: finetune([job])):
+        with pytest.raises(ArtifactError, match=r"network.safetensors: is not as it was") as caught:
+            read()
+        assert "\n" not in str(caught.value)
+    assert path.read_bytes() == changed
+    path.unlink()
+    finetune([job])
+    assert kept(folder) == kept(whole)
+    other = Path(shutil.copytree(trained, tmp_path / "run"))
+    for name in ("heaviest", "supernet"):
+        flip_a_bit(RunFolder(other).weights(name))
+        with pytest.raises(ArtifactError, match=rf"{name}.safetensors: is not as it was written"):
+            finetune([finetune_job(other, tmp_path / name)])
+
+
+@pytest.mark.parametrize("name", ["network.safetensors", "search.json", "notes/thesis.txt"])
+def test_a_folder_of_something_else_is_left_alone(trained, tmp_path, name):
+    """The network's own folder, for one: its exported file has the name of the weights."""
+    folder = tmp_path / "network"
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text("years of work")
+    with pytest.raises(HardcorenasError, match="not a run's folder; give another --output"):
+        finetune([finetune_job(trained, folder)])
+    assert [path for path in folder.rglob("*") if path.is_file()] == [folder / name]
+    assert (folder / name).read_text() == "years of work"
+
+
+def test_the_folder_of_the_supernet_is_left_alone(trained, tmp_path):
+    folder = Path(shutil.copytree(trained, tmp_path / "run"))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(ArtifactError, match=r"run.json: is not a hardcorenas.finetune-run file"):
+        finetune([finetune_job(folder, folder)])
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize(
@@ -296,29 +349,20 @@ def test_weights_of_another_one_shot_model_are_another_training(trained, whole, 
 )
 def test_lengths_by_default(trained, tmp_path, resolution, length):
     folder = Path(shutil.copytree(trained, tmp_path / "run"))
-    described = json.loads((folder / "run.json").read_text())
-    described["space"]["resolution"] = resolution
-    (folder / "run.json").write_text(json.dumps(described))
-    usual = identity(finetune_job(folder, tmp_path, epochs=None))
-    assert (usual["epochs"], usual["learning_rate"]) == length
-    own = identity(finetune_job(folder, tmp_path, epochs=3, learning_rate=0.5))
-    assert (own["epochs"], own["learning_rate"]) == (3, 0.5)
+    rewrite(folder, space=SPACE.replace(resolution=resolution).to_dict())
+    usual = finetune_run(finetune_job(folder, tmp_path, epochs=None))
+    assert (usual.epochs, usual.learning_rate) == length
+    own = finetune_run(finetune_job(folder, tmp_path, epochs=3, learning_rate=0.5))
+    assert (own.epochs, own.learning_rate) == (3, 0.5)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"epochs": 0}, "epochs: expected at least 1, got 0"),
-        ({"epochs": -3}, "epochs: expected at least 1, got -3"),
-        ({"learning_rate": 0.0}, "learning_rate: expected above 0, got 0.0"),
-        ({"learning_rate": float("nan")}, "learning_rate: expected above 0, got nan"),
-        ({"distillation": 1.5}, "distillation: expected from 0 to 1, got 1.5"),
-        ({"distillation": float("nan")}, "distillation: expected from 0 to 1, got nan"),
-        ({"start": "zero"}, "start: expected one of supernet, scratch, got 'zero'"),
         ({"seed": -1}, "seed: expected 0 or more, got -1"),
         (
-            {"seconds_between_saves": float("nan")},
-            "seconds_between_saves: expected 0 or more, got nan",
+            {"save_seconds": float("nan")},
+            "save_seconds: expected 0 or more, got nan",
         ),
     ],
     ids=lambda value: str(value)[:30],

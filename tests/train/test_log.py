@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
-from hardcorenas.train.log import Moment, TrainingLog
+from hardcorenas.artifacts import Moment
+from hardcorenas.errors import ArtifactError
+from hardcorenas.train.log import TrainingLog
 
 
 def moment(step, **facts):
@@ -74,3 +76,11 @@ def test_what_was_written_beyond_a_checkpoint_is_taken_back(places):
         file.write('{"phase": "paths", "step": 3')  # torn by a sudden end
     TrainingLog(*places, resumed_at=20, judged_again=True).close()
     assert steps(places[0]) == [10, 20]
+
+
+def test_a_log_that_is_no_text(places):
+    places[0].write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ArtifactError, match=r"training\.jsonl: is not a text file") as caught:
+        TrainingLog(*places, resumed_at=20, judged_again=True)
+    assert "\n" not in str(caught.value)
+    assert places[0].read_bytes() == b"\xff\xfe\x00"

@@ -13,9 +13,10 @@ from torch.nn import functional
 
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.build import build
-from hardcorenas.train.data import training_batches
+from hardcorenas.train.data import BatchPlan, training_batches
 from hardcorenas.train.divergence import TrainingError
 from hardcorenas.train.evaluate import accuracy, ready_network, representatives
+from hardcorenas.train.loop import Phase
 from hardcorenas.train.state import low_precision
 from hardcorenas.train.supernet_training import train_supernet
 from hardcorenas.train.tasks import Supervised
@@ -25,6 +26,7 @@ from train.tiny_task import (
     SPACE,
     image_data,
     job,
+    loaded,
     logged,
     weights_of,
     without_norms,
@@ -48,7 +50,7 @@ def states(model, task, recipe, **options):
             )
         )
 
-    callbacks = {"save": save, "seconds_between_saves": -1}
+    callbacks = {"save": save, "save_seconds": -1}
     train_quietly(model, task, recipe, epochs=5, callbacks=callbacks, **options)
     assert len(found) == STEPS
     return found
@@ -64,7 +66,7 @@ def rate(step, peak=0.1, warmup=0.0):
 def learnt(images, tmp_path_factory):
     folder = tmp_path_factory.mktemp("learnt") / "run"
     recipe = {"heaviest_epochs": 10, "paths_epochs": 16}
-    return folder, train_supernet(job(images, folder, seconds_between_saves=1e9, **recipe))
+    return folder, train_supernet(job(images, folder, save_seconds=1e9, **recipe)).supernet()
 
 
 def test_it_learns(learnt):
@@ -85,7 +87,7 @@ def test_the_heaviest_network_is_a_network_of_its_own(learnt):
     """The file of the first phase is what the log judged at its end."""
     folder, _ = learnt
     network = build(SPACE, SPACE.heaviest)
-    network.load_state_dict(RunFolder(folder).load_weights("heaviest"))
+    network.load_state_dict(loaded(folder, "heaviest"))
     data = image_data(each=30, heldout=30)
     assert accuracy(network.eval(), data, data.heldout, ALONE) > 0.8
 
@@ -102,15 +104,11 @@ def test_steps_are_those_of_plain_torch(clip_norm, momentum):
         epoch, number = divmod(step, 4)
         images, labels = next(
             training_batches(
+                data,
                 data.train,
-                augmentation="shift-flip",
-                flip=False,
-                mean=data.mean,
-                std=data.std,
-                resolution=8,
-                batch_size=16,
-                seed=0,
-                epoch=epoch,
+                BatchPlan(16, (0,), "shift-flip", flip=False),
+                epoch,
+                ALONE,
                 first_batch=number,
             )
         )
@@ -229,10 +227,10 @@ def test_no_epochs_change_nothing():
 @pytest.mark.parametrize("paths", ["multi", "single"])
 def test_bfloat16_stays_finite(images, tmp_path, paths):
     options = {"heaviest_epochs": 2, "paths_epochs": 3, "paths": paths}
-    options |= {"seconds_between_saves": 1e9, "clip_norm": 2.0}
+    options |= {"save_seconds": 1e9, "clip_norm": 2.0}
     train_supernet(job(images, tmp_path / "full", precision="float32", **options))
-    supernet = train_supernet(job(images, tmp_path / "half", precision="bfloat16", **options))
-    for value in supernet.state_dict().values():
+    train_supernet(job(images, tmp_path / "half", precision="bfloat16", **options))
+    for value in loaded(tmp_path / "half", "supernet").values():
         assert value.dtype in (torch.float32, torch.int64)
         assert torch.isfinite(value).all()
     assert weights_of(tmp_path / "half") != weights_of(tmp_path / "full")
@@ -282,7 +280,7 @@ def test_a_loss_that_is_no_number_leaves_the_checkpoint(images, tmp_path, monkey
 def test_a_rate_far_too_high_ends_with_advice(images, tmp_path):
     wild = {"learning_rate": 99.0, "clip_norm": 0.0, "heaviest_epochs": 20, "warmup_epochs": 0}
     with pytest.raises(TrainingError, match=r"it was 99.*--clip-norm 1"):
-        train_supernet(job(images, tmp_path / "run", seconds_between_saves=1e9, **wild))
+        train_supernet(job(images, tmp_path / "run", save_seconds=1e9, **wild))
     assert not RunFolder(tmp_path / "run").weights("heaviest").exists()
 
 
@@ -295,10 +293,17 @@ def test_no_two_phases_or_seeds_see_the_same_order():
             return model(images)
 
     for seed in range(3):
-        for number in range(2):
+        for number in range(3):
             orders.append([])
             train_quietly(OneNumber(), Looking(), PLAIN, seed=seed, number=number)
-    assert len({tuple(order) for order in orders}) == 6
+    assert len({tuple(order) for order in orders}) == 9
+
+
+def test_orders_of_a_supernet_stay_what_they_were():
+    """The third phase, a fine-tuning, has a key of another length: none can be the same."""
+    keys = [Phase("", n, TASK, 1, 0.1).order_key(seed) for seed in range(40) for n in range(3)]
+    assert len(set(keys)) == len(keys)
+    assert keys[:6] == [(0,), (1,), (0, 2), (2,), (3,), (1, 2)]
 
 
 def test_the_numbers_of_a_step_do_not_depend_on_the_steps_before():
@@ -311,7 +316,7 @@ def test_the_numbers_of_a_step_do_not_depend_on_the_steps_before():
             return model(images)
 
     callbacks = {"save": lambda state: saved.append(copy.deepcopy(state))}
-    callbacks["seconds_between_saves"] = -1
+    callbacks["save_seconds"] = -1
     train_quietly(OneNumber(), Drawing(), PLAIN, epochs=2, callbacks=callbacks)
     whole = list(drawn)
     assert len(set(whole)) == 8

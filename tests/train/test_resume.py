@@ -12,13 +12,13 @@ import torch
 
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import Interrupted
-from hardcorenas.train import one_shot
+from hardcorenas.train import supernet_training
 from hardcorenas.train.supernet_training import train_supernet
 from train.tiny_task import job, judged, logged, weights_of
 
 STEPS_OF_AN_EPOCH, STEPS_OF_A_PHASE = 3, 15
-# With a save after every step, save 16 is the border between the phases and save 32 the end.
-BORDER, END = STEPS_OF_A_PHASE + 1, 2 * STEPS_OF_A_PHASE + 2
+# With a save after every step, save 16 is the border between the phases and save 31 the last.
+BORDER, LAST = STEPS_OF_A_PHASE + 1, 2 * STEPS_OF_A_PHASE + 1
 
 
 class StopError(Exception):
@@ -34,7 +34,7 @@ def uninterrupted(images, tmp_path_factory):
         key = str(changes)
         if key not in finished:
             finished[key] = tmp_path_factory.mktemp("whole") / "run"
-            train_supernet(job(images, finished[key], seconds_between_saves=1e9, **changes))
+            train_supernet(job(images, finished[key], save_seconds=1e9, **changes))
         return finished[key]
 
     return run
@@ -76,14 +76,14 @@ def assert_same_run(folder, whole):
         (BORDER, False),
         (BORDER, True),
         (BORDER + STEPS_OF_AN_EPOCH, True),
-        (END - 1, True),
-        (END, False),
+        (LAST, False),
+        (LAST, True),
     ],
 )
 def test_stopped_at_any_step(images, tmp_path, uninterrupted, number, written):
     folder = tmp_path / "run"
     stop_at_save(job(images, folder), number, written=written)
-    train_supernet(job(images, folder, resume=True, seconds_between_saves=1e9))
+    train_supernet(job(images, folder, resume=True, save_seconds=1e9))
     assert_same_run(folder, uninterrupted())
 
 
@@ -96,7 +96,7 @@ def test_stopped_in_both_phases(images, tmp_path, uninterrupted, changes):
     folder = tmp_path / "run"
     stop_at_save(job(images, folder, **changes), 4)
     stop_at_save(job(images, folder, resume=True, **changes), STEPS_OF_A_PHASE + 4)
-    train_supernet(job(images, folder, resume=True, seconds_between_saves=1e9, **changes))
+    train_supernet(job(images, folder, resume=True, save_seconds=1e9, **changes))
     assert_same_run(folder, uninterrupted(**changes))
     assert weights_of(folder) != weights_of(uninterrupted())
 
@@ -113,7 +113,7 @@ def test_stopped_after_something_was_logged(images, tmp_path, uninterrupted, ste
     with pytest.raises(StopError):
         train_supernet(job(images, folder), report=report)
     assert logged(folder)[-1]["step"] == step
-    train_supernet(job(images, folder, resume=True, seconds_between_saves=1e9))
+    train_supernet(job(images, folder, resume=True, save_seconds=1e9))
     assert_same_run(folder, uninterrupted())
 
 
@@ -122,21 +122,22 @@ def test_a_torn_line_of_the_log_is_dropped(images, tmp_path, uninterrupted):
     stop_at_save(job(images, folder), BORDER + 5)
     log = RunFolder(folder).log
     log.write_text(log.read_text() + log.read_text().splitlines()[-1][:20])
-    train_supernet(job(images, folder, resume=True, seconds_between_saves=1e9))
+    train_supernet(job(images, folder, resume=True, save_seconds=1e9))
     assert_same_run(folder, uninterrupted())
 
 
 def test_a_finished_run_is_left_as_it_is(images, tmp_path):
     folder, reports = tmp_path / "run", []
-    trained = train_supernet(job(images, folder, seconds_between_saves=1e9)).state_dict()
+    trained = train_supernet(job(images, folder, save_seconds=1e9)).supernet().state_dict()
     run = RunFolder(folder)
-    files = (run.description, run.checkpoint, run.log, run.weights("supernet"))
+    files = (run.description, run.supernet, run.log, run.weights("supernet"))
     before = [path.read_bytes() for path in files]
-    again = train_supernet(job(images, folder, resume=True), report=reports.append)
+    again = train_supernet(job(images, folder, resume=True), report=reports.append).supernet()
     assert not again.training
     for name, value in again.state_dict().items():
         assert torch.equal(value, trained[name])
     assert [path.read_bytes() for path in files] == before
+    assert not run.checkpoint.exists()  # nothing is left to go on with
     assert not reports
 
 
@@ -151,7 +152,7 @@ def test_asked_to_stop(images, tmp_path, uninterrupted, number, step):
             os.kill(os.getpid(), number)
 
     folder, handlers = tmp_path / "run", [signal.getsignal(n) for n in (number, signal.SIGTERM)]
-    rarely = {"seconds_between_saves": 1e9}
+    rarely = {"save_seconds": 1e9}
     with pytest.raises(Interrupted, match=rf"{number.name} .* all saved") as caught:
         train_supernet(job(images, folder, **rarely), report=report)
     assert caught.value.signal_number == number
@@ -159,7 +160,8 @@ def test_asked_to_stop(images, tmp_path, uninterrupted, number, step):
     assert (str(sent), sent.signal_number) == (str(caught.value), number)
     assert [signal.getsignal(n) for n in (number, signal.SIGTERM)] == handlers
     saved = RunFolder(folder).load_checkpoint(torch.device("cpu"))
-    assert saved["steps_before"] + saved["loop"]["step"] == step + 1
+    before = {"heaviest": 0, "paths": STEPS_OF_A_PHASE}[saved["phase"]]
+    assert before + saved["loop"]["step"] == step + 1
     train_supernet(job(images, folder, resume=True, **rarely))
     assert_same_run(folder, uninterrupted())
 
@@ -182,14 +184,14 @@ def test_asked_twice(images, tmp_path, numbers, end):
 
 def test_asked_to_stop_while_networks_are_judged(images, tmp_path, uninterrupted, monkeypatch):
     """What is said to be saved is saved, though no save was due."""
-    real, folder = one_shot.score, tmp_path / "run"
+    real, folder = supernet_training.score, tmp_path / "run"
 
     def interrupted(*arguments):
         os.kill(os.getpid(), signal.SIGTERM)
         return real(*arguments)
 
-    rarely = {"seconds_between_saves": 1e9}
-    monkeypatch.setattr(one_shot, "score", interrupted)
+    rarely = {"save_seconds": 1e9}
+    monkeypatch.setattr(supernet_training, "score", interrupted)
     with pytest.raises(Interrupted, match=r"after step 3, all saved"):
         train_supernet(job(images, folder, **rarely))
     monkeypatch.undo()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
+from hardcorenas import files
+from hardcorenas.artifacts import FinetunedFile
 from hardcorenas.errors import ArtifactError, DataError, HardcorenasError
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.build import build
@@ -16,7 +17,10 @@ from hardcorenas.supernet.model import Supernet
 from hardcorenas.train.trained import TrainedSupernet
 from pipeline import tiny_search
 from pipeline.tiny_search import SPACE
-from train.tiny_task import CLASSES, RECIPE, write_images
+from train.spoiling import change, flip_a_bit, rewrite
+from train.tiny_task import CLASSES, RECIPE, loaded, write_images
+
+FACTS = {"name": "sides", "fingerprint": "0", "classes": list(CLASSES)}
 
 
 @pytest.fixture(scope="module")
@@ -33,14 +37,6 @@ def moved(trained, tmp_path):
     return folder
 
 
-def change(folder, **fields):
-    """Change what run.json says; None takes a field away."""
-    path = RunFolder(folder).description
-    described = json.loads(path.read_text())
-    described.update(fields)
-    path.write_text(json.dumps({name: v for name, v in described.items() if v is not None}))
-
-
 def refused(error, *words):
     """Require an error with some words in one line."""
     assert "\n" not in str(error.value)
@@ -55,23 +51,39 @@ def test_what_it_is_of(trained):
     supernet, heaviest = run.supernet(), run.heaviest()
     assert not supernet.training
     assert not heaviest.training
-    for name, value in RunFolder(trained).load_weights("supernet").items():
+    for name, value in loaded(trained, "supernet").items():
         assert torch.equal(supernet.state_dict()[name], value)
-    for name, value in RunFolder(trained).load_weights("heaviest").items():
+    for name, value in loaded(trained, "heaviest").items():
         assert torch.equal(heaviest.state_dict()[name], value)
     data = run.data()
     assert (len(data.train), len(data.heldout), data.test) == (96, 24, None)
     assert data.classes == CLASSES
-    assert data.split == run.description["split"]
+    assert data.split == run.run.split
 
 
 def test_the_digest_is_of_the_weights_alone(trained, moved):
     here, there = TrainedSupernet.open(trained), TrainedSupernet.open(moved)
-    assert here.digest() == there.digest()
-    weights = RunFolder(moved).load_weights("supernet")
+    assert here.digest == there.digest == files.digest(RunFolder(trained).weights("supernet"))
+    weights = loaded(moved, "supernet")
     weights["head.classifier.bias"][0] += 1e-3
     RunFolder(moved).save_weights("supernet", weights)
-    assert here.digest() != there.digest()
+    rewrite(moved)
+    assert here.digest != TrainedSupernet.open(moved).digest
+
+
+@pytest.mark.parametrize("name", ["supernet", "heaviest"])
+def test_a_flipped_bit(moved, name):
+    flip_a_bit(RunFolder(moved).weights(name))
+    with pytest.raises(ArtifactError) as error:
+        getattr(TrainedSupernet.open(moved), name)()
+    refused(error, f"{name}.safetensors: is not as it was written, its digest differs")
+
+
+def test_a_record_of_another_training(moved):
+    change(moved, seed=7)
+    with pytest.raises(ArtifactError) as error:
+        TrainedSupernet.open(moved)
+    refused(error, "supernet.json: is of another training than run.json beside it")
 
 
 def test_a_folder_without_a_run(tmp_path):
@@ -85,7 +97,7 @@ def test_a_folder_without_a_run(tmp_path):
 
 
 def test_a_run_that_is_not_finished(moved):
-    RunFolder(moved).weights("supernet").unlink()
+    RunFolder(moved).supernet.unlink()
     with pytest.raises(ArtifactError) as error:
         TrainedSupernet.open(moved)
     refused(error, "not trained to its end", "--resume")
@@ -105,22 +117,29 @@ def test_a_torn_description(moved, keep):
     [
         ({"format": "hardcorenas.table"}, ["is not a hardcorenas.run file"]),
         ({"version": 99}, ["version 99 is not readable here"]),
-        ({"space": None}, ["is not what training wrote", "space"]),
-        ({"data": None}, ["is not what training wrote", "data"]),
-        ({"recipe": None}, ["is not what training wrote", "recipe"]),
-        ({"seed": None}, ["is not what training wrote", "seed"]),
-        ({"data": {}}, ["is not what training wrote", "classes"]),
-        ({"data": [1]}, ["is not what training wrote"]),
+        ({"space": None}, ["space: is missing"]),
+        ({"data": None}, ["data: is missing"]),
+        ({"recipe": None}, ["recipe: is missing"]),
+        ({"seed": None}, ["seed: is missing"]),
+        ({"source": None}, ["source: is missing"]),
+        ({"heldout_share": None}, ["heldout_share: is missing"]),
+        ({"split": None}, ["split: is missing"]),
+        ({"data": {}}, ["data.name: is missing"]),
+        ({"data": FACTS}, ["data.mean: is missing"]),
+        ({"data": FACTS | {"mean": [0.5]}}, ["data.std: is missing"]),
+        ({"data": [1]}, ["data: expected object, got array"]),
         ({"space": {"name": "x"}}, ["is not what training wrote"]),
-        ({"space": "tiny"}, ["is not what training wrote"]),
+        ({"space": "tiny"}, ["space: expected object, got str"]),
         ({"recipe": {"epochs": 3}}, ["is not what training wrote"]),
         ({"recipe": {"batch_size": 1}}, ["is not what training wrote", "batch_size"]),
-        ({"seed": "zero"}, ["is not what training wrote"]),
+        ({"seed": "zero"}, ["seed: expected int, got str"]),
     ],
     ids=str,
 )
 def test_a_description_of_something_else(moved, fields, words):
     change(moved, **fields)
+    if "is not what training wrote" in words:
+        rewrite(moved)
     with pytest.raises(ArtifactError) as error:
         TrainedSupernet.open(moved)
     refused(error, "run.json", *words)
@@ -131,14 +150,48 @@ def test_weights_of_another_space(moved, name):
     other = SPACE.replace(stages=SPACE.stages[:1])
     model = Supernet(other) if name == "supernet" else build(other, other.heaviest)
     RunFolder(moved).save_weights(name, model.state_dict())
+    rewrite(moved)
     with pytest.raises(ArtifactError) as error:
         getattr(TrainedSupernet.open(moved), name)()
-    refused(error, f"{name}.safetensors")
+    refused(error, f"{name}.safetensors: holds the weights of another network")
+
+
+BIAS = "head.classifier.bias"
+
+
+@pytest.mark.parametrize("name", ["supernet", "heaviest"])
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({BIAS: None}, f"{BIAS} is missing"),
+        ({"extra": torch.zeros(2)}, "extra is not part of it"),
+        ({BIAS: torch.zeros(4)}, f"{BIAS} is torch.float32 [4], expected torch.float32 [3]"),
+        ({BIAS: torch.zeros(3).double()}, f"{BIAS} is torch.float64 [3], expected torch.float32"),
+    ],
+    ids=["missing", "added", "shape", "type"],
+)
+def test_weights_that_do_not_fit(moved, name, changed, words):
+    weights = {k: v for k, v in {**loaded(moved, name), **changed}.items() if v is not None}
+    RunFolder(moved).save_weights(name, weights)
+    rewrite(moved)
+    with pytest.raises(ArtifactError) as error:
+        getattr(TrainedSupernet.open(moved), name)()
+    refused(error, f"{name}.safetensors: holds the weights of another network: {words}")
+
+
+def test_weights_that_never_end(moved):
+    path = RunFolder(moved).weights("supernet")
+    path.unlink()
+    path.symlink_to("/dev/full")
+    with pytest.raises(ArtifactError) as error:
+        TrainedSupernet.open(moved).supernet()
+    refused(error, "supernet.safetensors: is not a file")
 
 
 def test_torn_weights(moved):
     path = RunFolder(moved).weights("supernet")
     path.write_bytes(path.read_bytes()[:-100])
+    rewrite(moved)
     with pytest.raises(ArtifactError) as error:
         TrainedSupernet.open(moved).supernet()
     refused(error, "supernet.safetensors: is torn")
@@ -147,13 +200,21 @@ def test_torn_weights(moved):
 def test_a_network_of_another_architecture(moved, tmp_path):
     folder = RunFolder(tmp_path / "finetune")
     run = TrainedSupernet.open(moved)
+    with pytest.raises(ArtifactError, match=r"finetune: holds no fine-tuned network; train it"):
+        run.finetuned(folder.path)
+    record = {"inputs": "", "heldout": 0.5, "test": None, "seconds": 1.0}
+    FinetunedFile(**record, architecture=str(SPACE.heaviest)).save(folder.finetuned)
     with pytest.raises(ArtifactError, match=r"network.safetensors: no such file"):
-        run.finetuned(SPACE.lightest, folder.path)
+        run.finetuned(folder.path)
     folder.save_weights("network", build(SPACE, SPACE.heaviest).state_dict())
-    assert not run.finetuned(SPACE.heaviest, folder.path).training
+    assert not run.finetuned(folder.path).training
     with pytest.raises(ArtifactError) as error:
-        run.finetuned(SPACE.lightest, folder.path)
-    refused(error, "network.safetensors")
+        run.finetuned(folder.path, SPACE.lightest)
+    refused(error, "finetuned.json: is of another network")
+    FinetunedFile(**record, architecture=str(SPACE.lightest)).save(folder.finetuned)
+    with pytest.raises(ArtifactError) as error:
+        run.finetuned(folder.path)
+    refused(error, "network.safetensors: holds the weights of another network")
 
 
 # Images.
@@ -198,12 +259,3 @@ def test_images_of_something_else(moved, tmp_path):
     write_images(tmp_path / "other", each=9, seed=5)
     with pytest.raises(HardcorenasError, match="is not the set of images"):
         TrainedSupernet.open(moved).data(str(tmp_path / "other"))
-
-
-@pytest.mark.parametrize("field", ["source", "heldout_share", "split"])
-def test_a_description_that_says_nothing_of_images(moved, tmp_path, field):
-    change(moved, source=str(tmp_path / "sides"))
-    change(moved, **{field: None})
-    with pytest.raises(ArtifactError) as error:
-        TrainedSupernet.open(moved).data()
-    refused(error, "run.json says nothing of", field)

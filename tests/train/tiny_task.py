@@ -7,14 +7,15 @@ import json
 import numpy as np
 import torch
 from PIL import Image
+from safetensors.torch import load_file
 from torch import nn
 
 import hardcorenas as hc
 from hardcorenas.jobs.processes import Processes
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.train.data import ArrayImages, ImageData
-from hardcorenas.train.job import Job
 from hardcorenas.train.recipe import Recipe
+from hardcorenas.train.supernet_training import TrainingJob
 
 SIDE = 8
 CLASSES = ("left", "right", "top")
@@ -113,13 +114,18 @@ def job(images, folder, **changes):
     """A job that saves after every step; changes are the recipe's where it has such a field."""
     recipe = {name: changes.pop(name) for name in list(changes) if hasattr(RECIPE, name)}
     options = {"space": SPACE, "data": str(images), "recipe": RECIPE.replace(**recipe)}
-    return Job(**{**options, "folder": folder, "seconds_between_saves": 1e-9, **changes})
+    return TrainingJob(**{**options, "folder": folder, "save_seconds": 1e-9, **changes})
 
 
 def weights_of(folder):
     """The bytes of both files of weights."""
     run = RunFolder(folder)
     return tuple(run.weights(name).read_bytes() for name in ("heaviest", "supernet"))
+
+
+def loaded(folder, name):
+    """The tensors of a file of weights."""
+    return load_file(RunFolder(folder).weights(name))
 
 
 def logged(folder):

@@ -16,7 +16,7 @@ from hardcorenas.pipeline.config import Config
 from hardcorenas.train.recipe import FinetuneSettings
 
 if TYPE_CHECKING:
-    from hardcorenas.train.finetune import Finetuned
+    from hardcorenas.artifacts import FinetunedFile
     from hardcorenas.train.trained import TrainedSupernet
 
 _HOW = Group.create_ordered("How")
@@ -70,10 +70,10 @@ def finetune(
         run=run.folder,
         architecture=network,
         folder=output or usual,
-        **vars(settings),
+        settings=settings,
         seed=seed,
         source=data,
-        seconds_between_saves=save_seconds,
+        save_seconds=save_seconds,
     )
     count = processes or suitable_count(run.recipe.batch_size)
     with ProgressBar() as bar:
@@ -100,7 +100,7 @@ def supernet_of(folder: Path, given: Path | None) -> TrainedSupernet:
     return TrainedSupernet.open(run)
 
 
-def print_finetuned(outcome: Finetuned) -> None:
+def print_finetuned(outcome: FinetunedFile) -> None:
     """Print how good a network has become."""
     on_test = "" if outcome.test is None else f"{outcome.test:.1%} on test images, "
     print(f"accuracy: {on_test}{outcome.heldout:.1%} on held-out images")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from hardcorenas.cli.terminal import ProgressBar, clock
 
 if TYPE_CHECKING:
+    from hardcorenas.artifacts import Moment
     from hardcorenas.search.on_supernet.searching import SearchMoment
     from hardcorenas.search.problem import Problem
     from hardcorenas.train.finetune import FinetuneJob
-    from hardcorenas.train.log import Moment
     from hardcorenas.train.recipe import Recipe
 
 _PHASES = {"heaviest": "heaviest network", "paths": "all networks"}

@@ -24,11 +24,11 @@ from hardcorenas.space import SearchSpace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hardcorenas.artifacts import Moment
     from hardcorenas.pipeline.outcome import Outcome
     from hardcorenas.search.on_supernet.searching import SearchMoment
     from hardcorenas.search.problem import Problem
     from hardcorenas.train.finetune import FinetuneJob
-    from hardcorenas.train.log import Moment
 
 
 def run(
@@ -164,7 +164,7 @@ class RunProgress(Watcher):
 def print_outcome(outcome: Outcome) -> None:
     """Print one summary: files, comparison, certificates."""
     print()
-    print_exported(outcome.exported)
+    print_exported(outcome.folder, outcome.exported)
     print()
     print_comparison(outcome)
     for certificate in outcome.certificates:

@@ -45,11 +45,10 @@ def train(
     """
     from hardcorenas.jobs.processes import is_first_process, suitable_count
     from hardcorenas.jobs.signals import Interrupted
-    from hardcorenas.train.job import Job
-    from hardcorenas.train.supernet_training import train_supernet
+    from hardcorenas.train.supernet_training import TrainingJob, train_supernet
 
     chosen = changed_space(SearchSpace.load(space), resolution)
-    job = Job(
+    job = TrainingJob(
         space=chosen,
         data=data,
         recipe=settings.recipe_for(chosen),
@@ -57,7 +56,7 @@ def train(
         seed=seed,
         heldout_share=heldout_share,
         resume=resume,
-        seconds_between_saves=save_seconds,
+        save_seconds=save_seconds,
     )
     try:
         with ProgressBar() as bar:

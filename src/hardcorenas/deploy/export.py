@@ -21,11 +21,9 @@ from hardcorenas.deploy.settings import ExportSettings
 from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidArgumentError
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.step import Step, digests
-from hardcorenas.networks.card import Card
 from hardcorenas.networks.saved_network import require_weights_of
 from hardcorenas.networks.timm_bridge import require_counterpart
 from hardcorenas.resources.settings import TargetSettings
-from hardcorenas.space import Architecture
 from hardcorenas.train.trained import TrainedSupernet
 
 if TYPE_CHECKING:
@@ -34,6 +32,8 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from hardcorenas.deploy.settings import Format
+    from hardcorenas.networks.card import Card
+    from hardcorenas.space import Architecture
 
 EXPORT_FILE = "export.json"
 # Of the largest logit, or of 1 where all are smaller: float32 sums in another order stay far below.
@@ -138,19 +138,13 @@ def export_step(
         batch_size: Images at once of the ONNX file.
     """
     supernet = TrainedSupernet.open(run)
-    images = supernet.description["data"]
-    card = Card(
-        Architecture(supernet.space, architecture.stages),
-        tuple(images["classes"]),
-        tuple(images["mean"]),
-        tuple(images["std"]),
-    )
+    card = supernet.card(architecture)
     path = folder / EXPORT_FILE
 
     def make() -> None:
-        network = supernet.finetuned(architecture, finetuned)
+        trained = supernet.finetuned(finetuned, architecture)
         before = ExportFile.load_if_there(path)
-        made = export(network, card, folder, formats, batch_size=batch_size)
+        made = export(trained, card, folder, formats, batch_size=batch_size)
         for name, digest in (before.files if before else {}).items():
             if name not in made.files and files.digest(folder / name) == digest:
                 (folder / name).unlink()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import filelock
 
+from hardcorenas import files
 from hardcorenas.errors import ArtifactError, HardcorenasError
 
 if TYPE_CHECKING:
@@ -15,18 +16,23 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def only_one(folder: Path) -> Iterator[None]:
-    """Hold a folder for as long as this lasts; the end of the process lets go of it too."""
+def only_one(folder: Path, name: str = ".run.lock") -> Iterator[None]:
+    """Hold a folder for as long as this lasts; the end of the process lets go of it too.
+
+    Args:
+        folder: Made if it is not there.
+        name: Of the lock; a job inside of another, in the same folder, takes another.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder / ".run.lock")
+        lock = filelock.FileLock(folder / name)
         lock.acquire(timeout=0)
     except filelock.Timeout:
         raise HardcorenasError(
             f"{folder}: another run is at work here; wait for it, or end it"
         ) from None
     except OSError as error:
-        raise ArtifactError(f"{folder}: cannot be written ({error.strerror})") from error
+        raise ArtifactError(f"{folder}: cannot be written ({files.reason(error)})") from error
     try:
         yield
     finally:

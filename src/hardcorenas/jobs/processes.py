@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from multiprocessing import parent_process
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from torch.distributed import Store, TCPStore  # type: ignore[attr-defined]
 from torch.multiprocessing.spawn import start_processes
 from torch.nn.parallel import DistributedDataParallel
 
-from hardcorenas.errors import HardcorenasError, InvalidArgumentError
+from hardcorenas.errors import HardcorenasError, InvalidArgumentError, shown
 from hardcorenas.machine import keep_freed_memory, num_cores
 
 if TYPE_CHECKING:
@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch.multiprocessing.spawn import ProcessContext
 
+R = TypeVar("R")
+
 FEWEST_IMAGES = 32  # a process: fewer would be groups of one or two
+_MOST_A_CORE = 8  # each takes the memory of a whole model
 # A process that has ended is noticed at once; one that reads a large folder is waited for.
 _PATIENCE = timedelta(hours=12)
 _PATIENCE_TO_MEET = timedelta(seconds=30)  # until the first process, which is there, is found
@@ -59,6 +62,11 @@ class Processes:
     rank: int
     count: int
     device: torch.device
+
+    @classmethod
+    def alone(cls) -> Processes:
+        """Return a process that shares its work with no other."""
+        return cls(0, 1, _device(0))
 
     @property
     def is_first(self) -> bool:
@@ -104,8 +112,14 @@ class Processes:
             model, find_unused_parameters=not all_used, forward_sync_buffers=False
         )
 
-    def go_on_unless(self, error: HardcorenasError | None) -> None:
-        """Raise the first process's error in all of them, or go on together."""
+    def first_does(self, work: Callable[[], R]) -> R | None:
+        """Do something in the first process while all wait; its error is raised in all of them."""
+        result, error = None, None
+        if self.is_first:
+            try:
+                result = work()
+            except HardcorenasError as mistake:
+                error = mistake
         if self.count > 1:
             message = [str(error) if error is not None else ""]
             dist.broadcast_object_list(message, src=0)
@@ -113,6 +127,7 @@ class Processes:
                 raise HardcorenasError(message[0])
         if error is not None:
             raise error
+        return result
 
     def wait(self) -> None:
         """Wait for all others to come here."""
@@ -150,7 +165,12 @@ def require_processes(count: int, batch_size: int | None = None) -> None:
     """Refuse a number of processes that cannot be, or cannot share a batch equally."""
     if count < 1 or (batch_size is not None and batch_size % count):
         expected = "at least 1" if batch_size is None else f"that divides the batch of {batch_size}"
-        raise InvalidArgumentError(f"processes: expected a number {expected}, got {count}")
+        raise InvalidArgumentError(f"processes: expected a number {expected}, got {shown(count)}")
+    most = _MOST_A_CORE * num_cores()
+    if count > most and not count_of_torchrun():  # which has them already, on machines of its own
+        raise InvalidArgumentError(
+            f"processes: expected at most {most}, {_MOST_A_CORE} for each core, got {shown(count)}"
+        )
 
 
 def run_together(
@@ -178,7 +198,7 @@ def run_together(
     _use_processor(threads=max(1, num_cores() // count))
     try:
         if count == 1:
-            return work(Processes(0, 1, _device(0)), *arguments, **options)
+            return work(Processes.alone(), *arguments, **options)
         return _run_with_others(count, work, arguments, options)
     finally:
         torch.set_num_threads(before)

@@ -1,39 +1,50 @@
-"""The folder of one run: what it is of, its checkpoint, its weights, its log.
+"""The folder of one training: what it is of, its checkpoint, its weights, its log.
 
-run.json               what is trained: space, data, split, recipe, seed
-checkpoint.pt          all that is needed to go on, to the bit
+run.json               what is trained, and on what
+checkpoint.pt          all that is needed to go on, to the bit; gone when it is done
 heaviest.safetensors   w̄*: the heaviest network after the first phase
 supernet.safetensors   w*: the supernet after the second
+supernet.json          says that both are done, with their digests
+network.safetensors    of a fine-tuning: the network
+finetuned.json         of a fine-tuning: how good it became, with the digest of the weights
 training.jsonl         one line every few steps
 tensorboard/           the same for TensorBoard
+decoded/               the images of a folder, decoded
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
+import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import filelock
 import safetensors
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import load, save
 
 from hardcorenas import files
 from hardcorenas.errors import ArtifactError, HardcorenasError, shown
+from hardcorenas.jobs.lock import only_one
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
+    from hardcorenas.artifacts import Artifact
     from hardcorenas.files import Json
 
-FORMAT_VERSION = 1
+_LOCK = ".lock"
+_WEIGHTS = ("network", "supernet", "heaviest")
+_DECODED = re.compile(r"\.?images-[0-9a-f]{16}-[0-9a-f]{16}\.npy(\.hardcorenas-\w{8})?")
+_CHECKPOINT = b"hardcorenas.checkpoint 2 "  # what it is, its version; then the digest of the rest
 
 
 class RunFolder:
-    """A run's files. Only one process may write to it at a time.
+    """A training's files. Only one process may write to it at a time.
 
     Args:
         path: The folder; it need not exist yet.
@@ -45,84 +56,76 @@ class RunFolder:
         self._option = option
         self.description = path / "run.json"
         self.checkpoint = path / "checkpoint.pt"
+        self.supernet = path / "supernet.json"
+        self.finetuned = path / "finetuned.json"
         self.log = path / "training.jsonl"
         self.tensorboard = path / "tensorboard"
-        self.data = path / "data"
-        self._held: filelock.BaseFileLock | None = None
+        self.decoded = path / "decoded"
 
-    def check(self, known: Json, *, resume: bool) -> None:
-        """Refuse a folder that cannot be the one of a run, before anything is written to it.
+    def check(self, kind: type[Artifact], expected: Json) -> None:
+        """Refuse a folder of something else, before anything is written to it.
 
         Args:
-            known: What is known of the run before its data are read.
-            resume: Whether to go on where the run in this folder was.
-
-        Raises:
-            HardcorenasError: If it is the folder of something else, or of a run that is not to be
-                resumed.
+            kind: Of ``run.json``.
+            expected: Fields of it, as far as they are known.
         """
         if self.description.exists():
-            self._require_same(known)
-            if not resume:
-                raise HardcorenasError(
-                    f"{self.path}: holds a run already; give --resume to go on with it, "
-                    f"or another {self._option}"
-                )
-        elif self.path.exists() and (not self.path.is_dir() or any(self._others())):
+            self._require_same(kind, expected)
+        elif self.path.exists() and (not self.path.is_dir() or any(self._foreign())):
             raise HardcorenasError(
                 f"{self.path}: is not empty and not a run's folder; give another {self._option}"
             )
 
-    def claim(self, identity: Json) -> None:
-        """Make this folder the one of a run, until this process ends.
+    @contextmanager
+    def claimed(self, run: Artifact) -> Iterator[None]:
+        """Hold the folder, which is this training's from now on; refuse one of another."""
+        self.check(type(run), run.to_dict())
+        with only_one(self.path, _LOCK):
+            weights = (self.weights(name) for name in _WEIGHTS)
+            decoded = self.decoded / "images-*.npy"  # all of them
+            for path in (self.checkpoint, self.log, decoded, *weights):
+                files.remove_temporaries(path)
+            if self.description.exists():
+                self._require_same(type(run), run.to_dict())
+            else:
+                run.save(self.description)
+            yield
 
-        Args:
-            identity: What the run is of; only the same may be resumed.
-
-        Raises:
-            HardcorenasError: If it is the folder of another run, or another process is using it.
-        """
-        self._lock()
-        if self.description.exists():
-            self._require_same(identity)
-        else:
-            text = files.dump(identity, kind="run", version=FORMAT_VERSION)
-            files.write_text(self.description, text)
-
-    def is_of(self, identity: Json) -> bool:
-        """Return whether this folder is the one of just this run."""
-        if not self.description.exists():
-            return False
-        there = self.read_description()
-        return all(there.get(field) == value for field, value in identity.items())
-
-    def release(self) -> None:
-        """Let others have the folder; the end of the process does it too."""
-        if self._held is not None:
-            self._held.release()
-
-    def read_description(self) -> Json:
-        """Return what the run is of."""
-        text = files.read_text(self.description)
-        return files.parse(text, kind="run", version=FORMAT_VERSION, source=str(self.description))
+    def discard(self) -> None:
+        """Remove what a training has written, and nothing else; ``run.json`` goes last."""
+        events = sorted(self.tensorboard.glob("events.out.tfevents.*"))
+        names = (self.finetuned, self.supernet, self.checkpoint, self.log, *events)
+        weights = (self.weights(name) for name in _WEIGHTS)
+        try:
+            for path in (*names, *weights, self.description, self.path / _LOCK):
+                path.unlink(missing_ok=True)
+            for folder in (self.tensorboard, self.path):
+                if folder.is_dir() and not any(folder.iterdir()):
+                    folder.rmdir()
+        except OSError as error:
+            raise ArtifactError(
+                f"{self.path}: cannot be removed ({files.reason(error)})"
+            ) from error
 
     def save_checkpoint(self, state: Json) -> None:
         """Write everything that is needed to go on, whole or not at all."""
         buffer = io.BytesIO()
         torch.save(state, buffer)
-        files.write_bytes(self.checkpoint, buffer.getvalue())
+        content = buffer.getvalue()
+        seal = hashlib.sha256(content).hexdigest().encode()
+        files.write_bytes(self.checkpoint, _CHECKPOINT + seal + b"\n" + content)
 
     def load_checkpoint(self, device: torch.device) -> Json | None:
         """Return what `save_checkpoint` wrote, or None if there is nothing yet."""
         if not self.checkpoint.exists():
             return None
-        try:
-            state: Json = torch.load(self.checkpoint, map_location=device, weights_only=True)
-        except Exception as error:  # torch has no single error for torn and foreign files
+        head, _, content = files.read_bytes(self.checkpoint).partition(b"\n")
+        if head != _CHECKPOINT + hashlib.sha256(content).hexdigest().encode():
             raise ArtifactError(
-                f"{self.checkpoint}: is torn or no checkpoint of ours ({type(error).__name__}); "
+                f"{self.checkpoint}: is torn or no checkpoint of this release; "
                 f"remove it to start this run from the beginning"
-            ) from None
+            )
+        state: Json = torch.load(io.BytesIO(content), map_location=device, weights_only=True)
         return state
 
     def weights(self, name: str) -> Path:
@@ -134,54 +137,75 @@ class RunFolder:
         content = save({key: value.contiguous().cpu() for key, value in weights.items()})
         files.write_bytes(self.weights(name), content)
 
-    def load_weights(self, name: str) -> dict[str, Tensor]:
-        """Read named tensors."""
+    def load_weights_(self, model: nn.Module, name: str, digest: str | None = None) -> None:
+        """Give a model its weights, which have to be just those it needs.
+
+        Args:
+            model: In whatever state.
+            name: Of the file.
+            digest: SHA-256 that the file had when it was written, where that is known.
+        """
         path = self.weights(name)
-        if not path.exists():
-            raise ArtifactError(f"{path}: no such file; has this run been trained to its end?")
+        if digest is not None:
+            self.require_unchanged({path.name: digest})
         try:
-            return load_file(path)
+            weights = load(files.read_bytes(path))
         except safetensors.SafetensorError as error:
             raise ArtifactError(f"{path}: is torn or no safetensors file ({error})") from None
+        difference = _first_misfit(model.state_dict(), weights)
+        if difference:
+            raise ArtifactError(f"{path}: holds the weights of another network: {difference}")
+        model.load_state_dict(weights)
 
-    def _others(self) -> Iterator[Path]:
-        """Yield what is there and cannot come from a run that ended while reading its data."""
-        return (p for p in self.path.iterdir() if p != self.data and not p.name.startswith("."))
-
-    def _require_same(self, identity: Json) -> None:
-        there = self.read_description()
-        for field, value in identity.items():
-            if field != "source" and there.get(field) != value:  # a folder may have moved
-                name, given, found = _first_difference(field, value, there.get(field))
-                raise HardcorenasError(
-                    f"{self.path}: is the run of another {field}: {name} is {shown(found)} there "
-                    f"and {shown(given)} here; give another {self._option}"
+    def require_unchanged(self, digests: Mapping[str, str]) -> None:
+        """Refuse files that are not as they were written."""
+        for name, digest in digests.items():
+            there = files.digest(self.path / name)
+            if there != digest:
+                problem = (
+                    "is not as it was written, its digest differs" if there else "no such file"
+                )
+                raise ArtifactError(
+                    f"{self.path / name}: {problem}; restore it, or train anew in another folder"
                 )
 
-    def _lock(self) -> None:
-        """Hold the folder until it is released or this process ends, however it ends."""
-        self._held = filelock.FileLock(self.path / ".lock")
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._held.acquire(timeout=0)
-        except OSError as error:
-            if isinstance(error, filelock.Timeout):
-                raise self._in_use() from None
-            raise ArtifactError(f"{self.path}: cannot be written ({error.strerror})") from error
-        for pattern in (".checkpoint.pt.*", "data/.*"):  # left by writers that were killed
-            for left in self.path.glob(pattern):
-                left.unlink()
+    def _foreign(self) -> Iterator[Path]:
+        """Yield what is there and cannot come from a run that ended while reading its data."""
+        for path in self.path.iterdir():
+            is_cache = path == self.decoded and path.is_dir() and not path.is_symlink()
+            if is_cache and all(_DECODED.fullmatch(inner.name) for inner in path.iterdir()):
+                continue
+            if not path.name.startswith("."):
+                yield path
 
-    def _in_use(self) -> HardcorenasError:
-        return HardcorenasError(
-            f"{self.path}: another process is training here; wait for it, or end it"
-        )
+    def _require_same(self, kind: type[Artifact], expected: Json) -> None:
+        there = kind.load(self.description).to_dict()
+        for field, value in expected.items():
+            if field != "source" and there.get(field) != value:  # images may have moved
+                name, here, other = _first_difference(field, value, there.get(field))
+                raise HardcorenasError(
+                    f"{self.path}: is the run of another {field}: {name} is {shown(other)} there "
+                    f"and {shown(here)} here; give another {self._option}"
+                )
 
 
-def _first_difference(name: str, given: object, found: object) -> tuple[str, object, object]:
+def _first_difference(name: str, here: object, other: object) -> tuple[str, object, object]:
     """Return where two values differ, as deep as both are tables."""
-    if isinstance(given, dict) and isinstance(found, dict):
-        for key in sorted({*given, *found}):
-            if given.get(key) != found.get(key):
-                return _first_difference(f"{name}.{key}", given.get(key), found.get(key))
-    return name, given, found
+    if isinstance(here, dict) and isinstance(other, dict):
+        for key in sorted({*here, *other}):
+            if here.get(key) != other.get(key):
+                return _first_difference(f"{name}.{key}", here.get(key), other.get(key))
+    return name, here, other
+
+
+def _first_misfit(expected: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str:
+    """Return the first tensor that is missing, added, or of another shape or type."""
+    for name in sorted({*expected, *given}):
+        if name not in given:
+            return f"{name} is missing"
+        if name not in expected:
+            return f"{name} is not part of it"
+        wanted, there = ((t.dtype, list(t.shape)) for t in (expected[name], given[name]))
+        if wanted != there:
+            return f"{name} is {there[0]} {there[1]}, expected {wanted[0]} {wanted[1]}"
+    return ""

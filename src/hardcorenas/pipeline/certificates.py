@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hardcorenas.pipeline.watcher import Watcher
     from hardcorenas.resources import ResourceTable
     from hardcorenas.search.on_supernet.network_folder import NetworkFolder
-    from hardcorenas.space import Architecture
 
 _MORE_TRIES = 2  # where the machine was too busy to tell
 
@@ -42,7 +41,6 @@ class Certified:
 
 def certify_exported(
     place: NetworkFolder,
-    architecture: Architecture,
     budgets: Sequence[Budget],
     settings: CertifySettings,
     watcher: Watcher,
@@ -67,8 +65,9 @@ def certify_exported(
 
 
 def shipped_formats(tables: Sequence[ResourceTable]) -> list[Format]:
-    """Return the formats of the files that targets of these tables run; ONNX where there is none."""
-    return [target_like(table.provenance).file_format for table in tables] or ["onnx"]
+    """Return the formats of the files that the targets of these tables run, ONNX without any."""
+    records = [table.provenance.target for table in tables]
+    return [target_like(record).file_format for record in records if record] or ["onnx"]
 
 
 def tightened(budgets: Sequence[Budget], certificates: Sequence[Certified]) -> list[Budget]:

@@ -202,9 +202,7 @@ class _WholeJob:
             network = self.search(place, inner, problem, attempt)
             finetuned = self.finetune(place, network)
             exported = self.export(place, network, problem)
-            certified = certify_exported(
-                place, network, problem.budgets, self.config.certify, self.watcher
-            )
+            certified = certify_exported(place, problem.budgets, self.config.certify, self.watcher)
             outcome = Outcome(
                 problem=problem,
                 folder=place.path,
@@ -274,9 +272,7 @@ class _WholeJob:
         tables = [b.table for b in problem.budgets if b.table.is_measured]
         here = [table for table in tables if is_of_this_device(table)]
         formats = dict.fromkeys((*shipped_formats(here), *self.config.export.formats))
-        batch_size = (
-            here[0].provenance.batch_size if here else self.config.device.batch_size
-        )
+        batch_size = here[0].provenance.batch_size if here else self.config.device.batch_size
         step = export_step(
             self.folder, network, place.finetune, place.path, tuple(formats), batch_size=batch_size
         )

@@ -42,7 +42,9 @@ def latency_table(
     if step.done() is not None:
         watcher.skip("table", f"{step.path} was measured on this device")
     else:
-        watcher.begin("table", f"timing {space.name} under {device.target}, threads: {device.threads}")
+        watcher.begin(
+            "table", f"timing {space.name} under {device.target}, threads: {device.threads}"
+        )
     table = ResourceTable.from_file(step.do(), source=str(step.path))
     return table.with_confidence(device.confidence)
 
@@ -80,8 +82,11 @@ def table_step(
 
 def is_of_this_device(table: ResourceTable) -> bool:
     """Return whether a measured table can be checked here."""
+    record = table.provenance.target
+    if record is None:
+        return False
     try:
-        table.check_bound_to(target_like(table.provenance).identity)
+        table.check_bound_to(target_like(record).identity)
     except HardcorenasError:
         return False
     return True

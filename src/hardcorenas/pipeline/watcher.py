@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hardcorenas.artifacts import Moment
     from hardcorenas.search.on_supernet.searching import SearchMoment
     from hardcorenas.search.problem import Problem
     from hardcorenas.train.finetune import FinetuneJob
-    from hardcorenas.train.log import Moment
 
 
 class Watcher:

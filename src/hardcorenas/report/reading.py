@@ -199,7 +199,7 @@ def _table_of(
     space = architecture.space
     if budget.device is None:
         try:
-            tables = [count(space, budget.resource)]  # type: ignore[arg-type] # else refused
+            tables = [count(space, budget.resource)]
         except InvalidArgumentError:
             return None
     wanted = (budget.resource, budget.unit, budget.device, space.fingerprint)

@@ -16,7 +16,7 @@ class TrainingError(HardcorenasError):
 
 
 @dataclass
-class Watch:
+class DivergenceCheck:
     """Follows the loss of one phase.
 
     Attributes:
@@ -31,7 +31,7 @@ class Watch:
     best: float = math.inf
     seen: int = 0
 
-    def see(self, loss: float, step: int, learning_rate: float) -> None:
+    def update(self, loss: float, step: int, learning_rate: float) -> None:
         """Take note of a step's loss.
 
         Raises:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from hardcorenas.train.data import ImageData, Images
 
 CALIBRATION_IMAGES = 1024
-_LARGEST_BATCH = 128
 
 
 def representatives(space: SearchSpace) -> dict[str, Architecture]:
@@ -71,7 +70,7 @@ def refresh_statistics_(
     supernet.train()
     for norm in norms:
         norm.momentum = 0.2  # the last ten batches or so count
-    for images, _ in _batches(data, data.train, processes, 4 * CALIBRATION_IMAGES):
+    for images in training_images(data, processes, 4 * CALIBRATION_IMAGES):
         supernet(images, sample_paths(supernet.space, len(images), rng))
     for norm in norms:
         norm.momentum = usual
@@ -90,7 +89,7 @@ def ready_network(
 
 def training_images(data: ImageData, processes: Processes, limit: int) -> Iterator[Tensor]:
     """Give so many training images, unchanged, shared by all processes."""
-    return (images for images, _ in _batches(data, data.train, processes, limit))
+    return (images for images, _ in evaluation_batches(data, data.train, processes, limit=limit))
 
 
 def score(
@@ -100,7 +99,7 @@ def score(
     processes: Processes,
     limit: int | None = None,
 ) -> float:
-    """Return the share of held-out images that a network of a supernet gets right.
+    """Return the accuracy of a network of a supernet on held-out images.
 
     Args:
         supernet: The supernet.
@@ -123,10 +122,11 @@ def heldout_loss(
     """Return the mean loss of a network of a supernet on held-out images.
 
     Networks that a search compares are close to each other; the loss tells them apart with fewer
-    images than the share of right answers does. Arguments are those of `score`.
+    images than the accuracy does. Arguments are those of `score`.
     """
     network = ready_network(supernet, architecture, data, processes)
-    total, seen = _total_loss(network, _batches(data, data.heldout, processes, limit))
+    batches = evaluation_batches(data, data.heldout, processes, limit=limit)
+    total, seen = _total_loss(network, batches)
     total_of_all, seen_by_all = processes.sum(total, seen)
     return total_of_all / seen_by_all
 
@@ -167,29 +167,10 @@ def accuracy(
     processes: Processes,
     limit: int | None = None,
 ) -> float:
-    """Return the share of images that a network in evaluation mode gets right."""
-    right = seen = 0
-    for images, labels in _batches(data, part, processes, limit):
-        right += int((network(images).argmax(1) == labels).sum())
+    """Return the accuracy of a network in evaluation mode."""
+    correct = seen = 0
+    for images, labels in evaluation_batches(data, part, processes, limit=limit):
+        correct += int((network(images).argmax(1) == labels).sum())
         seen += len(labels)
-    right_of_all, seen_by_all = processes.sum(right, seen)
-    return right_of_all / seen_by_all
-
-
-def _batches(
-    data: ImageData, part: Images, processes: Processes, limit: int | None
-) -> Iterator[tuple[Tensor, Tensor]]:
-    # Batches of nearly one size: statistics are means over batches, whatever their sizes.
-    share = -(-min(len(part), limit or len(part)) // processes.count)
-    batch_size = -(-share // -(-share // _LARGEST_BATCH))
-    for images, labels in evaluation_batches(
-        part,
-        mean=data.mean,
-        std=data.std,
-        resolution=data.resolution,
-        batch_size=batch_size,
-        rank=processes.rank,
-        world_size=processes.count,
-        limit=limit,
-    ):
-        yield images.to(processes.device), labels.to(processes.device)
+    correct_of_all, seen_by_all = processes.sum(correct, seen)
+    return correct_of_all / seen_by_all

@@ -7,17 +7,18 @@ network with w̄*. For comparison it can start from scratch and be trained in ju
 from __future__ import annotations
 
 import copy
-import math
-import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import torch
 
 from hardcorenas import files
-from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidArgumentError, shown
+from hardcorenas.artifacts import FinetunedFile, FinetuneRunFile, Moment
+from hardcorenas.errors import InvalidArgumentError
+from hardcorenas.jobs import step
 from hardcorenas.jobs.processes import (
     Processes,
     count_of_torchrun,
@@ -28,32 +29,22 @@ from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import StopSignals
 from hardcorenas.networks.build import Network, build, channels_last
 from hardcorenas.space import Architecture
-from hardcorenas.train.data import num_batches
 from hardcorenas.train.evaluate import CALIBRATION_IMAGES, accuracy, recalibrate_, training_images
-from hardcorenas.train.log import Moment, TrainingLog
-from hardcorenas.train.loop import STEPS_PER_MOMENT, Callbacks, Phase, train
+from hardcorenas.train.loop import Phase
+from hardcorenas.train.recipe import FinetuneSettings
 from hardcorenas.train.tasks import Supervised
 from hardcorenas.train.trained import TrainedSupernet
+from hardcorenas.train.training_run import EVALUATION_IMAGES, Plan, TrainingRun, require_valid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from torch import nn
-
-    from hardcorenas.files import Json
     from hardcorenas.train.data import ImageData
 
-Start = Literal["supernet", "scratch"]
-
 FINETUNE = "finetune"
-RESULT_VERSION = 1
 EVALUATIONS = 4  # while training
 _PHASE_NUMBER = 2  # after those of the supernet: other orders, other random numbers
-_EVALUATION_IMAGES = 1000
-_LARGEST_SMALL = 64  # pixels
-_SMALL_EPOCHS, _PAPER_EPOCHS = 10, 50
-_SMALL_RATE, _PAPER_RATE = 0.1, 0.03
 
 
 @dataclass(frozen=True)
@@ -66,73 +57,30 @@ class FinetuneJob:
         run: Folder of the supernet.
         architecture: Which of its networks.
         folder: Where this fine-tuning is kept.
-        epochs: How many times all training images are seen; None for 10 up to 64 pixels, else 50.
-        learning_rate: At its peak; None for a rate that suits the recipe.
-        distillation: Share of the loss that follows the heaviest network; 0 for labels alone.
-        start: ``"supernet"``: from w*. ``"scratch"``: from random weights.
+        settings: How to train.
         seed: Decides everything that is random.
         source: Where the images are, if not where they were.
-        seconds_between_saves: How much work a sudden end may cost.
+        save_seconds: Time between checkpoints; the work that a sudden end may cost.
     """
 
     run: Path
     architecture: Architecture
     folder: Path
-    epochs: int | None = None
-    learning_rate: float | None = None
-    distillation: float = 0.5
-    start: Start = "supernet"
+    settings: FinetuneSettings = field(default_factory=FinetuneSettings)
     seed: int = 0
     source: str | None = None
-    seconds_between_saves: float = 60.0
+    save_seconds: float = 60.0
 
     def __post_init__(self) -> None:
-        rules = (
-            ("epochs", self.epochs is None or 1 <= self.epochs <= 10**6, "at least 1"),
-            (
-                "learning_rate",
-                self.learning_rate is None or 0 < self.learning_rate < 100,
-                "above 0",
-            ),
-            ("distillation", 0 <= self.distillation <= 1, "from 0 to 1"),
-            ("seconds_between_saves", 0 <= self.seconds_between_saves < math.inf, "0 or more"),
-            ("seed", self.seed >= 0, "0 or more"),
-            ("start", self.start in get_args(Start), f"one of {', '.join(get_args(Start))}"),
-        )
-        for name, holds, expected in rules:
-            if not holds:
-                value = shown(getattr(self, name))
-                raise InvalidArgumentError(f"{name}: expected {expected}, got {value}")
+        require_valid(self.seed, self.save_seconds)
 
 
-Report = Callable[[FinetuneJob, Moment], None]
-
-
-@dataclass(frozen=True)
-class Finetuned:
-    """A network that has been trained by itself.
-
-    Attributes:
-        architecture: The network.
-        heldout: Share of held-out images that it gets right; the search has seen them.
-        test: The same of test images, which nothing has seen; None where there are none.
-        seconds: What the training took.
-    """
-
-    architecture: Architecture
-    heldout: float
-    test: float | None
-    seconds: float
-
-    @property
-    def accuracy(self) -> float:
-        """The most honest number there is: on test images, or else on held-out ones."""
-        return self.heldout if self.test is None else self.test
+FinetuneReport = Callable[[FinetuneJob, Moment], None]
 
 
 def finetune(
-    jobs: Sequence[FinetuneJob], *, processes: int = 1, report: Report | None = None
-) -> list[Finetuned]:
+    jobs: Sequence[FinetuneJob], *, processes: int = 1, report: FinetuneReport | None = None
+) -> list[FinetunedFile]:
     """Train networks of one supernet, one after the other; go on with what was interrupted.
 
     Args:
@@ -143,221 +91,150 @@ def finetune(
     """
     if not jobs:
         return []
-    batch_size = TrainedSupernet.open(jobs[0].run).recipe.batch_size
-    require_processes(count_of_torchrun() or processes, batch_size)
-    done = [finished(job) for job in jobs]
-    if any(outcome is None for outcome in done):
+    supernet = TrainedSupernet.open(jobs[0].run)
+    require_processes(count_of_torchrun() or processes, supernet.recipe.batch_size)
+    steps = [finetune_step(job) for job in jobs]
+    made = [each.done() for each in steps]
+    if None in made:
         run_together(processes, _finetune_all, list(jobs), first_only={"report": report})
-        done = [finished(job) for job in jobs]
-    assert all(outcome is not None for outcome in done), "all jobs are done"
-    return [outcome for outcome in done if outcome is not None]
+        made = [each.done() for each in steps]
+    assert None not in made, "all jobs are done"
+    return [each for each in made if each is not None]
 
 
-def finished(job: FinetuneJob) -> Finetuned | None:
-    """Return the outcome of a job that has been done in its folder before, else None."""
-    folder = RunFolder(job.folder)
-    path = _result(folder)
-    there = path.exists() and folder.weights("network").exists()
-    if not there or not folder.is_of(identity(job)):
-        return None
-    found = files.parse(
-        files.read_text(path), kind="finetuned", version=RESULT_VERSION, source=str(path)
+def finetune_step(
+    job: FinetuneJob, *, processes: int = 1, report: FinetuneReport | None = None
+) -> step.Step[FinetunedFile]:
+    """Return a fine-tuning as a step."""
+    return step.Step(
+        RunFolder(job.folder).finetuned,
+        FinetunedFile,
+        finetune_run(job).to_dict(),
+        lambda: finetune([job], processes=processes, report=report),
     )
-    try:
-        return Finetuned(job.architecture, found["heldout"], found["test"], found["seconds"])
-    except KeyError as error:
-        raise ArtifactError(f"{path}: says nothing of {error}; remove it to train anew") from None
 
 
-def load_finetuned(job: FinetuneJob) -> Network:
-    """Return the network of a job that is done, in evaluation mode."""
-    return TrainedSupernet.open(job.run).finetuned(job.architecture, job.folder)
-
-
-def identity(job: FinetuneJob) -> Json:
+def finetune_run(job: FinetuneJob) -> FinetuneRunFile:
     """Return what a fine-tuning is of: only the same is gone on with in its folder."""
-    run = TrainedSupernet.open(job.run)
-    if job.distillation and not run.recipe.heaviest_epochs:
+    supernet, settings = TrainedSupernet.open(job.run), job.settings
+    if settings.distillation and not supernet.recipe.heaviest_epochs:
         raise InvalidArgumentError(
             f"distillation: expected 0, for {job.run} has no trained heaviest network to follow, "
-            f"got {job.distillation}"
+            f"got {settings.distillation}"
         )
-    epochs, rate = _length(job, run)
-    return {
-        "supernet": run.digest(),
-        "architecture": str(job.architecture),
-        "recipe": asdict(run.recipe),
-        "epochs": epochs,
-        "learning_rate": rate,
-        "distillation": job.distillation,
-        "start": job.start,
-        "seed": job.seed,
-    }
-
-
-def _length(job: FinetuneJob, run: TrainedSupernet) -> tuple[int, float]:
-    small = run.space.resolution <= _LARGEST_SMALL
-    epochs = job.epochs or (_SMALL_EPOCHS if small else _PAPER_EPOCHS)
-    return epochs, job.learning_rate or (_SMALL_RATE if small else _PAPER_RATE)
-
-
-def _result(folder: RunFolder) -> Path:
-    return folder.path / "finetuned.json"
+    epochs, rate = settings.length(supernet.space)
+    return FinetuneRunFile(
+        supernet=supernet.digest,
+        architecture=str(job.architecture),
+        recipe=asdict(supernet.recipe),
+        epochs=epochs,
+        learning_rate=rate,
+        distillation=settings.distillation,
+        start=settings.start,
+        seed=job.seed,
+    )
 
 
 def _finetune_all(
-    processes: Processes, jobs: list[FinetuneJob], report: Report | None = None
+    processes: Processes, jobs: list[FinetuneJob], report: FinetuneReport | None = None
 ) -> None:
-    run = TrainedSupernet.open(jobs[0].run)
-    data = run.data(jobs[0].source)
+    """Do one process's share of all that is not done."""
+    supernet = TrainedSupernet.open(jobs[0].run)
+    data = supernet.data(jobs[0].source)
     with StopSignals() as signals:
         for job in jobs:
-            if finished(job) is None:
-                _One(job, run, data, processes, report).train(signals)
+            if finetune_step(job).done() is None:
+                _finetune(processes, job, supernet, data, signals=signals, report=report)
             processes.wait()  # the first has written what all look at
 
 
-class _One:
-    """One fine-tuning, in one of the processes."""
-
-    def __init__(
-        self,
-        job: FinetuneJob,
-        run: TrainedSupernet,
-        data: ImageData,
-        processes: Processes,
-        report: Report | None,
-    ) -> None:
-        self.job, self.run, self.data = job, run, data
-        self.processes, self.report = processes, report
-        self.folder = RunFolder(job.folder, option="--output")
-        self.epochs, self.rate = _length(job, run)
-        self.steps_per_epoch = num_batches(len(data.train), run.recipe.batch_size)
-        self.log: TrainingLog | None = None
-        self.started = time.monotonic()
-
-    def train(self, signals: StopSignals) -> None:
-        """Train from wherever the folder's checkpoint is; write weights and accuracies."""
-        self._claim()
-        try:
-            saved = self.folder.load_checkpoint(self.processes.device)
-            self.started = time.monotonic() - (saved["seconds"] if saved else 0.0)
-            loop = saved["loop"] if saved else None
-            if self.processes.is_first:
-                self.log = TrainingLog(
-                    self.folder.log,
-                    self.folder.tensorboard,
-                    loop["step"] if loop else 0,
-                    judged_again=loop is not None,
-                )
-            self._finish(self._trained(loop, signals))
-        finally:
-            if self.log is not None:
-                self.log.close()
-            self.folder.release()
-
-    def _claim(self) -> None:
-        """Make the folder this fine-tuning's own; whatever is wrong is raised in all processes."""
-        error: HardcorenasError | None = None
-        if self.processes.is_first:
-            try:
-                self.folder.claim(identity(self.job))
-            except HardcorenasError as mistake:
-                error = mistake
-        self.processes.go_on_unless(error)
-
-    def _trained(self, loop: Json | None, signals: StopSignals) -> Network:
-        task = Supervised(
-            num_classes=self.run.space.num_classes,
-            label_smoothing=self.run.recipe.label_smoothing,
-            mixup=self.run.recipe.mixup,
-            teacher=self._teacher(),
-            distillation=self.job.distillation,
+def _finetune(
+    processes: Processes,
+    job: FinetuneJob,
+    supernet: TrainedSupernet,
+    data: ImageData,
+    *,
+    signals: StopSignals,
+    report: FinetuneReport | None,
+) -> None:
+    """Train one network; write its weights, and how good it became."""
+    folder, described = RunFolder(job.folder, option="--output"), finetune_run(job)
+    with ExitStack() as held:
+        processes.first_does(lambda: held.enter_context(folder.claimed(described)))
+        made = FinetunedFile.load_if_there(folder.finetuned)
+        if made is not None and folder.weights("network").exists():
+            folder.require_unchanged(made.files)
+        plan = Plan(
+            files.digest_of(described.to_dict()),
+            {FINETUNE: described.epochs},
+            supernet.recipe,
+            job.seed,
+            EVALUATIONS,
+            job.save_seconds,
         )
-        averaged = train(
-            channels_last(self._start()).to(self.processes.device),
-            Phase(FINETUNE, _PHASE_NUMBER, task, self.epochs, self.rate, all_used=True),
-            self.data,
-            self.run.recipe,
-            seed=self.job.seed,
-            processes=self.processes,
-            callbacks=Callbacks(
-                save=self._save,
-                progress=self._tell,
-                epoch_done=self._judge,
-                seconds_between_saves=self.job.seconds_between_saves,
-            ),
-            signals=signals,
-            resumed=loop,
+        tell = None if report is None else partial(report, job)
+        run = held.enter_context(
+            TrainingRun(folder, plan, data, processes=processes, signals=signals, report=tell)
         )
-        assert isinstance(averaged, Network)
-        return self._ready(averaged, 4 * CALIBRATION_IMAGES)
-
-    def _start(self) -> Network:
-        architecture = Architecture(self.run.space, self.job.architecture.stages)
-        if self.job.start == "supernet":
-            return self.run.supernet().extract(architecture)
-        torch.manual_seed(self.job.seed)
-        return build(self.run.space, architecture)
-
-    def _teacher(self) -> nn.Module | None:
-        if not self.job.distillation:
-            return None
-        return self.run.heaviest().to(self.processes.device).requires_grad_(False)
-
-    def _ready(self, averaged: nn.Module, num_images: int) -> Network:
-        """Return a copy of the averaged network with statistics of its own weights."""
-        network = copy.deepcopy(averaged)
-        assert isinstance(network, Network)
-        recalibrate_(
-            network, training_images(self.data, self.processes, num_images), self.processes
+        averaged = run.train(
+            channels_last(_start(job, supernet)).to(processes.device),
+            _phase(described, supernet, processes),
+            partial(_accuracies, data, processes),
         )
-        return network.eval()
+        _finish(run, described, _ready(averaged, data, processes, 4 * CALIBRATION_IMAGES))
 
-    def _finish(self, network: Network) -> None:
-        data, test = self.data, None
-        heldout = accuracy(network, data, data.heldout, self.processes)
-        if data.test is not None:
-            test = accuracy(network, data, data.test, self.processes)
-        if not self.processes.is_first:
-            return
-        self.folder.save_weights("network", network.state_dict())
-        content = {"heldout": heldout, "test": test, "seconds": time.monotonic() - self.started}
-        text = files.dump(content, kind="finetuned", version=RESULT_VERSION)
-        files.write_text(_result(self.folder), text)
-        self.folder.checkpoint.unlink(missing_ok=True)  # nothing is left to go on with
 
-    def _save(self, loop: Json) -> None:
-        seconds = time.monotonic() - self.started
-        self.folder.save_checkpoint({"seconds": seconds, "loop": loop})
+def _start(job: FinetuneJob, supernet: TrainedSupernet) -> Network:
+    architecture = Architecture(supernet.space, job.architecture.stages)
+    if job.settings.start == "supernet":
+        return supernet.supernet().extract(architecture)
+    torch.manual_seed(job.seed)
+    return build(supernet.space, architecture)
 
-    def _tell(self, step: int, loss: float, learning_rate: float, seconds: float) -> None:
-        speed = self.run.recipe.batch_size * STEPS_PER_MOMENT / seconds
-        moment = partial(self._moment, step, loss=loss, learning_rate=learning_rate)
-        self._note(moment(images_per_second=speed))
 
-    def _judge(self, averaged: nn.Module, step: int) -> None:
-        due = {-(-n * self.epochs // EVALUATIONS) for n in range(1, EVALUATIONS + 1)}
-        if step // self.steps_per_epoch not in due:
-            return
-        network = self._ready(averaged, CALIBRATION_IMAGES)
-        right = accuracy(network, self.data, self.data.heldout, self.processes, _EVALUATION_IMAGES)
-        self._note(self._moment(step, accuracies={"network": right}))
+def _phase(described: FinetuneRunFile, supernet: TrainedSupernet, processes: Processes) -> Phase:
+    teacher = None
+    if described.distillation:
+        teacher = supernet.heaviest().to(processes.device).requires_grad_(False)
+    task = Supervised(
+        num_classes=supernet.space.num_classes,
+        label_smoothing=supernet.recipe.label_smoothing,
+        mixup=supernet.recipe.mixup,
+        teacher=teacher,
+        distillation=described.distillation,
+    )
+    epochs, rate = described.epochs, described.learning_rate
+    return Phase(FINETUNE, _PHASE_NUMBER, task, epochs, rate, all_used=True)
 
-    def _moment(self, step: int, **facts: object) -> Moment:
-        return Moment(
-            phase=FINETUNE,
-            step=step,
-            steps=self.epochs * self.steps_per_epoch,
-            epoch=-(-step // self.steps_per_epoch),
-            epochs=self.epochs,
-            seconds=time.monotonic() - self.started,
-            **facts,  # type: ignore[arg-type]
-        )
 
-    def _note(self, moment: Moment) -> None:
-        if self.log is None:
-            return
-        self.log.write(moment)
-        if self.report is not None:
-            self.report(self.job, moment)
+def _ready(averaged: Network, data: ImageData, processes: Processes, num_images: int) -> Network:
+    """Return a copy of the averaged network with statistics of its own weights."""
+    network = copy.deepcopy(averaged)
+    recalibrate_(network, training_images(data, processes, num_images), processes)
+    return network.eval()
+
+
+def _accuracies(
+    data: ImageData, processes: Processes, averaged: Network
+) -> Iterator[tuple[str, float]]:
+    network = _ready(averaged, data, processes, CALIBRATION_IMAGES)
+    yield "network", accuracy(network, data, data.heldout, processes, EVALUATION_IMAGES)
+
+
+def _finish(run: TrainingRun, described: FinetuneRunFile, network: Network) -> None:
+    data, processes, folder, test = run.data, run.processes, run.folder, None
+    heldout = accuracy(network, data, data.heldout, processes)
+    if data.test is not None:
+        test = accuracy(network, data, data.test, processes)
+    if not processes.is_first:
+        return
+    folder.save_weights("network", network.state_dict())
+    FinetunedFile(
+        inputs=run.plan.inputs,
+        files=step.digests(folder.path, folder.weights("network").name),
+        architecture=described.architecture,
+        heldout=heldout,
+        test=test,
+        seconds=run.seconds,
+    ).save(folder.finetuned)
+    folder.checkpoint.unlink(missing_ok=True)  # nothing is left to go on with

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from hardcorenas.jobs.signals import Interrupted
-from hardcorenas.train.data import num_batches, training_batches
+from hardcorenas.train.data import BatchPlan, num_batches, training_batches
 from hardcorenas.train.data.chance import Use, draws
 from hardcorenas.train.state import TrainingState
 
@@ -55,6 +55,11 @@ class Phase:
     one_path: bool = False
     all_used: bool = False
 
+    def order_key(self, seed: int) -> tuple[int, ...]:
+        """Return what decides orders and augmentations of a seed; no other phase or seed has it."""
+        # The supernet's two phases interleave; that leaves no number for further ones.
+        return (2 * seed + self.number,) if self.number < 2 else (seed, self.number)
+
 
 @dataclass
 class Callbacks:
@@ -64,13 +69,13 @@ class Callbacks:
         save: Takes the state to go on from; called in the first process only.
         progress: Takes step, mean loss of the last steps, learning rate, and seconds they took.
         epoch_done: Takes the averaged model after an epoch, and the steps done.
-        seconds_between_saves: How much work a sudden end may cost.
+        save_seconds: How much work a sudden end may cost.
     """
 
     save: Callable[[Json], None]
     progress: Callable[[int, float, float, float], None]
     epoch_done: Callable[[nn.Module, int], None]
-    seconds_between_saves: float = 60.0
+    save_seconds: float = 60.0
 
 
 def train(
@@ -103,6 +108,7 @@ def train(
         resumed: A state that was handed to ``callbacks.save``.
     """
     steps_per_epoch = num_batches(len(data.train), recipe.batch_size)
+    plan = BatchPlan(recipe.batch_size, phase.order_key(seed), recipe.augmentation, recipe.flip)
     state = TrainingState(
         model,
         recipe,
@@ -123,19 +129,12 @@ def train(
         callbacks.epoch_done(state.averaged.module, state.step)
     for epoch in range(state.step // steps_per_epoch, phase.epochs):
         for images, labels in training_batches(
+            data,
             data.train,
-            augmentation=recipe.augmentation,
-            mean=data.mean,
-            std=data.std,
-            resolution=data.resolution,
-            batch_size=recipe.batch_size,
-            seed=2 * seed + phase.number,  # each phase of a run has an order of its own
-            epoch=epoch,
-            rank=processes.rank,
-            world_size=processes.count,
+            plan,
+            epoch,
+            processes,
             first_batch=state.step - epoch * steps_per_epoch,
-            flip=recipe.flip,
-            workers=_num_workers(processes),
         ):
             learning_rate = state.learning_rate
 
@@ -151,7 +150,7 @@ def train(
                 loss += float(part.detach())
             total, asked = processes.sum(loss, signals.received > 0)
             loss = total / processes.count
-            state.watch.see(loss, phase.first_step + state.step, phase.learning_rate)
+            state.divergence.update(loss, phase.first_step + state.step, phase.learning_rate)
 
             # The step itself, and all that follows weights.
             if recipe.clip_norm:
@@ -171,7 +170,7 @@ def train(
                 mean = sum(losses) / len(losses)
                 callbacks.progress(state.step, mean, learning_rate, now - last_moment)
                 losses, last_moment = [], now
-            due = now - last_save > callbacks.seconds_between_saves
+            due = now - last_save > callbacks.save_seconds
             if processes.is_first and (due or asked):
                 callbacks.save(state.state_dict())
                 last_save = time.monotonic()
@@ -225,8 +224,3 @@ def _meeting_if(model: nn.Module, is_last: bool) -> AbstractContextManager[None]
     if isinstance(model, DistributedDataParallel) and not is_last:
         return model.no_sync()
     return nullcontext()
-
-
-def _num_workers(processes: Processes) -> int:
-    """Return how many processes prepare images: on a processor all cores are busy training."""
-    return 4 if processes.device.type == "cuda" else 0

@@ -10,7 +10,7 @@ import torch
 from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from hardcorenas.train.divergence import Watch
+from hardcorenas.train.divergence import DivergenceCheck
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ class TrainingState:
         schedule: A warm-up and half a cosine.
         autocast: Lowers the precision of activations, if that is wanted.
         scaler: Keeps gradients of float16 in range; does nothing otherwise.
-        watch: Follows the loss.
+        divergence: Follows the loss.
         step: Steps done.
 
     Args:
@@ -72,7 +72,7 @@ class TrainingState:
         low = low_precision(recipe, device)
         self.autocast = torch.autocast(device.type, dtype=low, enabled=low is not None)
         self.scaler = torch.amp.GradScaler(device.type, enabled=low is torch.float16)
-        self.watch = Watch(num_classes)
+        self.divergence = DivergenceCheck(num_classes)
         self.step = 0
 
     @property
@@ -88,7 +88,7 @@ class TrainingState:
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
             "scaler": self.scaler.state_dict(),
-            "watch": asdict(self.watch),
+            "divergence": asdict(self.divergence),
             "step": self.step,
         }
 
@@ -99,7 +99,7 @@ class TrainingState:
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
         self.scaler.load_state_dict(state["scaler"])
-        self.watch = Watch(**state["watch"])
+        self.divergence = DivergenceCheck(**state["divergence"])
         self.step = state["step"]
 
 

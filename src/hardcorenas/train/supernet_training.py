@@ -6,269 +6,295 @@ through all networks, which gives w*. Both are written into the run's folder.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
-from hardcorenas.errors import ArtifactError, HardcorenasError
-from hardcorenas.jobs.processes import Processes, count_of_torchrun, run_together
+from hardcorenas import files
+from hardcorenas.artifacts import DataRecord, RunFile, SupernetFile
+from hardcorenas.errors import DataError, HardcorenasError, InvalidArgumentError
+from hardcorenas.jobs import step
+from hardcorenas.jobs.processes import (
+    Processes,
+    count_of_torchrun,
+    require_processes,
+    run_together,
+)
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import StopSignals
 from hardcorenas.networks.build import build, channels_last
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import sample_path, sample_paths
-from hardcorenas.train.data import ImageData, num_batches
+from hardcorenas.train.data import ImageData, load_data, num_batches
+from hardcorenas.train.data.loading import DEFAULT_HELDOUT_SHARE
 from hardcorenas.train.evaluate import (
     ready_network,
     refresh_statistics_,
     representatives,
     score,
 )
-from hardcorenas.train.job import Job, claimed_data, job_data
-from hardcorenas.train.log import Moment, TrainingLog
-from hardcorenas.train.loop import STEPS_PER_MOMENT, Callbacks, Phase, train
+from hardcorenas.train.loop import Phase
 from hardcorenas.train.tasks import Supervised
+from hardcorenas.train.trained import TrainedSupernet, training_inputs
+from hardcorenas.train.training_run import EVALUATION_IMAGES, Plan, TrainingRun, require_valid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torch import nn
 
     from hardcorenas.files import Json
+    from hardcorenas.space import SearchSpace
     from hardcorenas.train.data.decoding import Progress
+    from hardcorenas.train.recipe import Recipe
+    from hardcorenas.train.training_run import MomentReport
 
-
-Report = Callable[[Moment], None]
-
-HEAVIEST, PATHS, FINISHED = "heaviest", "paths", "finished"
+HEAVIEST, PATHS = "heaviest", "paths"
 EVALUATIONS = 8  # of networks, in each phase
-_EVALUATION_IMAGES = 1000
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """All that decides the outcome of a training.
+
+    Attributes:
+        space: What can be built; the number of classes is taken from the data.
+        data: A data set's name or a folder.
+        recipe: How to train.
+        folder: Where the run is kept.
+        seed: Decides everything that is random.
+        heldout_share: Part of the images that is kept from the weights for the search.
+        resume: Whether to go on with the run in the folder.
+        save_seconds: Time between checkpoints; the work that a sudden end may cost.
+    """
+
+    space: SearchSpace
+    data: str
+    recipe: Recipe
+    folder: Path
+    seed: int = 0
+    heldout_share: float = DEFAULT_HELDOUT_SHARE
+    resume: bool = False
+    save_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        require_valid(self.seed, self.save_seconds)
+
+    def check(self, processes: int) -> None:
+        """Require numbers that so many processes can work with."""
+        size, pieces = self.recipe.batch_size, self.recipe.accumulate
+        require_processes(processes, size)
+        if size < 2 * processes * pieces:
+            raise InvalidArgumentError(
+                f"batch_size: {size} images are fewer than two for each of {pieces} pieces in "
+                f"{processes} processes"
+            )
 
 
 def train_supernet(
-    job: Job,
+    job: TrainingJob,
     *,
+    data: ImageData | None = None,
     processes: int = 1,
-    report: Report | None = None,
+    report: MomentReport | None = None,
     progress: Progress | None = None,
-) -> Supernet:
-    """Train the supernet of a space on a data set; return it with w*.
+) -> TrainedSupernet:
+    """Train the supernet of a space on a data set, unless the folder has it already.
 
     Args:
         job: What to do.
+        data: Its images, if they have been read.
         processes: How many processes share the work; under ``torchrun`` its own number counts.
             With more than one, call this under ``if __name__ == "__main__":``.
         report: Told where training is, every few steps.
         progress: Told how far the reading of images is.
     """
     job.check(count_of_torchrun() or processes)
-    data, folder = None, RunFolder(job.folder)
-    try:
+    with ExitStack() as held:
         if not count_of_torchrun():  # mistakes are told before anything is started
-            data = claimed_data(folder, job, progress)
+            data = _claim(job, held, data, progress)
+            if supernet_step(job, data).done() is not None:
+                return TrainedSupernet.open(job.folder)
         first = {"data": data, "report": report}
-        result: Supernet = run_together(processes, _train_both_phases, job, first_only=first)
-    finally:
-        folder.release()
-    return result
+        run_together(processes, _train_both_phases, job, first_only=first)
+    return TrainedSupernet.open(job.folder)
+
+
+def supernet_step(
+    job: TrainingJob,
+    data: ImageData,
+    *,
+    processes: int = 1,
+    report: MomentReport | None = None,
+) -> step.Step[SupernetFile]:
+    """Return the training as a step; its images have been read."""
+    return step.Step(
+        RunFolder(job.folder).supernet,
+        SupernetFile,
+        training_inputs(_run_file(job, data)),
+        lambda: train_supernet(job, data=data, processes=processes, report=report),
+    )
+
+
+def prepared_data(job: TrainingJob, progress: Progress | None = None) -> ImageData:
+    """Return a job's images; from now on its folder is the one of this training."""
+    with ExitStack() as held:
+        return _claim(job, held, None, progress)
+
+
+def require_own_folder(job: TrainingJob) -> None:
+    """Refuse a folder of something else, or one among the images, before anything is written."""
+    folder = RunFolder(job.folder)
+    folder.check(RunFile, _known_before_data(job))
+    if folder.description.exists() and not job.resume:
+        raise HardcorenasError(
+            f"{job.folder}: holds a run already; give --resume to go on with it, "
+            f"or another --folder"
+        )
+    images = Path(job.data).resolve()
+    if job.folder.resolve().is_relative_to(images):
+        raise InvalidArgumentError(
+            f"{job.folder}: is inside {job.data} and would be taken for a class; "
+            f"give another --folder"
+        )
+    if images.is_relative_to(folder.decoded.resolve()):
+        raise InvalidArgumentError(
+            f"{job.data}: is where {job.folder} would keep decoded images; give another --folder"
+        )
+
+
+def job_data(job: TrainingJob, progress: Progress | None = None) -> ImageData:
+    """Return the images of a job, enough for a batch."""
+    data = load_data(
+        job.data,
+        resolution=job.space.resolution,
+        channels=job.space.input_channels,
+        seed=job.seed,
+        heldout_share=job.heldout_share,
+        store=RunFolder(job.folder).decoded,
+        progress=progress,
+    )
+    if num_batches(len(data.train), job.recipe.batch_size) == 0:
+        raise DataError(
+            f"{job.data}: {len(data.train)} images to train on are fewer than one batch of "
+            f"{job.recipe.batch_size}; give a smaller --batch-size"
+        )
+    return data
+
+
+def _claim(
+    job: TrainingJob, held: ExitStack, data: ImageData | None, progress: Progress | None
+) -> ImageData:
+    """Return the images of a job whose folder is held by this process from now on."""
+    require_own_folder(job)  # before images are stored in it
+    data = data or job_data(job, progress)
+    held.enter_context(RunFolder(job.folder).claimed(_run_file(job, data)))
+    return data
+
+
+def _known_before_data(job: TrainingJob) -> Json:
+    space = job.space.to_dict()
+    del space["num_classes"]
+    return {
+        "space": space,
+        "source": job.data,
+        "recipe": asdict(job.recipe),
+        "seed": job.seed,
+        "heldout_share": job.heldout_share,
+    }
+
+
+def _run_file(job: TrainingJob, data: ImageData) -> RunFile:
+    described = DataRecord(data.name, data.fingerprint, data.classes, data.mean, data.std)
+    return RunFile(**_known_before_data(job), data=described, split=data.split)
 
 
 def _train_both_phases(
     processes: Processes,
-    job: Job,
+    job: TrainingJob,
     data: ImageData | None = None,
-    report: Report | None = None,
-) -> Supernet:
-    """Do one process's share."""
-    folder = RunFolder(job.folder)
-    error: HardcorenasError | None = None
-    if data is None and processes.is_first:
-        try:
-            data = claimed_data(folder, job, None)
-        except HardcorenasError as mistake:
-            error = mistake
-    processes.go_on_unless(error)  # the first one has decoded the images for all
-    data = data or job_data(job, None)
-    run = _Run(job, data, processes, folder, report)
-    try:
-        with StopSignals() as signals:
-            return run.train(signals)
-    finally:
-        run.close()
-        folder.release()
+    report: MomentReport | None = None,
+) -> None:
+    """Do one process's share, unless it has been done."""
+    with ExitStack() as held:
+        # The first one decodes the images for all.
+        first = processes.first_does(lambda: data or _claim(job, held, None, None))
+        data = first or job_data(job)
+        folder, inputs = RunFolder(job.folder), training_inputs(_run_file(job, data))
+        made = SupernetFile.load_if_there(folder.supernet)
+        if made is not None:
+            folder.require_unchanged(made.files)
+        if step.done(folder.supernet, SupernetFile, inputs) is not None:
+            return
+        epochs = {HEAVIEST: job.recipe.heaviest_epochs, PATHS: job.recipe.paths_epochs}
+        plan = Plan(
+            files.digest_of(inputs), epochs, job.recipe, job.seed, EVALUATIONS, job.save_seconds
+        )
+        with (
+            StopSignals() as signals,
+            TrainingRun(
+                folder, plan, data, processes=processes, signals=signals, report=report
+            ) as run,
+        ):
+            _train(run, job.space.replace(num_classes=len(data.classes)))
+        processes.wait()  # the first has written what all look at
 
 
-class _Run:
-    """The two phases, in one of the processes."""
-
-    def __init__(
-        self,
-        job: Job,
-        data: ImageData,
-        processes: Processes,
-        folder: RunFolder,
-        report: Report | None,
-    ) -> None:
-        self.recipe, self.seed = job.recipe, job.seed
-        self.seconds_between_saves = job.seconds_between_saves
-        self.space = job.space.replace(num_classes=len(data.classes))
-        self.data, self.processes, self.folder, self.report = data, processes, folder, report
-        self.steps_per_epoch = num_batches(len(data.train), job.recipe.batch_size)
-        epochs = job.recipe.heaviest_epochs + job.recipe.paths_epochs
-        self.steps = epochs * self.steps_per_epoch
-        fresh: Json = {
-            "phase": HEAVIEST,
-            "seconds": 0.0,
-            "steps_before": 0,
-            "start": None,
-            "loop": None,
-        }
-        self.saved = folder.load_checkpoint(processes.device) or fresh
-        if self.saved.keys() != fresh.keys():
-            raise ArtifactError(
-                f"{folder.checkpoint}: is no checkpoint of this release; "
-                f"remove it to start this run from the beginning"
-            )
-        self.started = time.monotonic() - self.saved["seconds"]
-        self.log: TrainingLog | None = None
+def _train(run: TrainingRun, space: SearchSpace) -> None:
+    """Go through the phases that are left; write w̄*, w*, and that it is done."""
+    recipe, processes = run.plan.recipe, run.processes
+    task = Supervised(space.num_classes, recipe.label_smoothing, recipe.mixup)
+    judge = partial(_accuracies, run.data, processes)
+    torch.manual_seed(run.plan.seed)
+    supernet = Supernet(space).to(processes.device)
+    if run.phase == HEAVIEST:
+        phase = Phase(HEAVIEST, 0, task, recipe.heaviest_epochs, recipe.learning_rate)
+        averaged = run.train(supernet, phase, partial(judge, names=(HEAVIEST,)))
+        network = ready_network(averaged, space.heaviest, run.data, processes)
         if processes.is_first:
-            loop = self.saved["loop"]
-            done = self.saved["steps_before"] + (loop["step"] if loop else 0)
-            self.log = TrainingLog(
-                folder.log, folder.tensorboard, done, judged_again=loop is not None
-            )
+            run.folder.save_weights("heaviest", network.state_dict())
+        run.begin(PATHS, averaged.state_dict())
+    assert run.start is not None
+    supernet.load_state_dict(run.start)
+    supernet.spread_heaviest_()
+    averaged = run.train(supernet, _paths_phase(run, space, task), judge)
+    refresh_statistics_(averaged, run.data, processes, run.plan.seed)
+    if processes.is_first:
+        run.folder.save_weights("supernet", averaged.state_dict())
+        names = (run.folder.weights(name).name for name in ("supernet", "heaviest"))
+        digests = step.digests(run.folder.path, *names)
+        made = SupernetFile(inputs=run.plan.inputs, files=digests, seconds=run.seconds)
+        made.save(run.folder.supernet)
+        run.folder.checkpoint.unlink(missing_ok=True)  # nothing is left to go on with
 
-    def train(self, signals: StopSignals) -> Supernet:
-        """Go through both phases, from wherever the folder's checkpoint is."""
-        torch.manual_seed(self.seed)
-        supernet = Supernet(self.space).to(self.processes.device)
-        if self.saved["phase"] == HEAVIEST:
-            averaged = self._phase(supernet, HEAVIEST, 0, signals)
-            self._finish_heaviest(averaged)
-        if self.saved["phase"] == PATHS:
-            supernet.load_state_dict(self.saved["start"])
-            supernet.spread_heaviest_()
-            averaged = self._phase(supernet, PATHS, 1, signals)
-            refresh_statistics_(averaged, self.data, self.processes, self.seed)
-            if self.processes.is_first:
-                self.folder.save_weights("supernet", averaged.state_dict())
-            self._save(FINISHED, start=None, loop=None, steps_before=self.steps)
-        self.processes.wait()
-        supernet.load_state_dict(self.folder.load_weights("supernet"))
-        return supernet.eval()
 
-    def close(self) -> None:
-        """Finish the log."""
-        if self.log is not None:
-            self.log.close()
+def _paths_phase(run: TrainingRun, space: SearchSpace, task: Supervised) -> Phase:
+    recipe, is_single = run.plan.recipe, run.plan.recipe.paths == "single"
+    task = replace(task, sample_paths=partial(sample_path if is_single else sample_paths, space))
+    if recipe.distillation:
+        teacher = _teacher(run, space)
+        task = replace(task, teacher=teacher, distillation=recipe.distillation)
+    rate = recipe.paths_learning_rate
+    return Phase(PATHS, 1, task, recipe.paths_epochs, rate, one_path=is_single)
 
-    def _phase(self, supernet: Supernet, name: str, number: int, signals: StopSignals) -> Supernet:
-        recipe = self.recipe
-        epochs, rate, task = recipe.heaviest_epochs, recipe.learning_rate, self._task()
-        if name == PATHS:
-            epochs, rate = recipe.paths_epochs, recipe.paths_learning_rate
-            sampler = sample_paths if recipe.paths == "multi" else sample_path
-            task = replace(task, sample_paths=partial(sampler, self.space))
-            if recipe.distillation:
-                task = replace(task, teacher=self._teacher(), distillation=recipe.distillation)
-        one_path = name == PATHS and recipe.paths == "single"
-        phase = Phase(name, number, task, epochs, rate, self.saved["steps_before"], one_path)
-        start, resumed = self.saved["start"], self.saved["loop"]
-        callbacks = Callbacks(
-            save=lambda loop: self._save(name, start=start, loop=loop),
-            progress=partial(self._tell, phase),
-            epoch_done=partial(self._judge, phase, signals),
-            seconds_between_saves=self.seconds_between_saves,
-        )
-        averaged = train(
-            supernet,
-            phase,
-            self.data,
-            recipe,
-            seed=self.seed,
-            processes=self.processes,
-            callbacks=callbacks,
-            signals=signals,
-            resumed=resumed,
-        )
-        assert isinstance(averaged, Supernet)
-        return averaged
 
-    def _task(self) -> Supervised:
-        return Supervised(
-            num_classes=self.space.num_classes,
-            label_smoothing=self.recipe.label_smoothing,
-            mixup=self.recipe.mixup,
-        )
+def _teacher(run: TrainingRun, space: SearchSpace) -> nn.Module:
+    """Return the heaviest network with w̄*."""
+    teacher = build(space, space.heaviest)
+    run.folder.load_weights_(teacher, "heaviest")
+    return channels_last(teacher).to(run.processes.device).eval().requires_grad_(False)
 
-    def _teacher(self) -> nn.Module:
-        """Return the heaviest network with w̄*."""
-        teacher = build(self.space, self.space.heaviest)
-        teacher.load_state_dict(self.folder.load_weights("heaviest"))
-        return channels_last(teacher).to(self.processes.device).eval().requires_grad_(False)
 
-    def _finish_heaviest(self, averaged: Supernet) -> None:
-        """Keep w̄* and get ready for the second phase."""
-        network = ready_network(averaged, self.space.heaviest, self.data, self.processes)
-        if self.processes.is_first:
-            self.folder.save_weights("heaviest", network.state_dict())
-        steps = self.recipe.heaviest_epochs * self.steps_per_epoch
-        self._save(PATHS, start=averaged.state_dict(), loop=None, steps_before=steps)
-        self.processes.wait()
-
-    def _save(
-        self, phase: str, *, start: Json | None, loop: Json | None, steps_before: int | None = None
-    ) -> None:
-        """Remember how to go on; the first process writes it down."""
-        if steps_before is None:
-            steps_before = self.saved["steps_before"]
-        self.saved = {
-            "phase": phase,
-            "seconds": time.monotonic() - self.started,
-            "steps_before": steps_before,
-            "start": start,
-            "loop": loop,
-        }
-        if self.processes.is_first:
-            self.folder.save_checkpoint(self.saved)
-
-    def _tell(
-        self, phase: Phase, step: int, loss: float, learning_rate: float, seconds: float
-    ) -> None:
-        speed = self.recipe.batch_size * STEPS_PER_MOMENT / seconds
-        self._note(phase, step, loss=loss, learning_rate=learning_rate, images_per_second=speed)
-
-    def _judge(self, phase: Phase, signals: StopSignals, supernet: nn.Module, step: int) -> None:
-        """Score a few networks, a few times in a phase."""
-        due = {-(-n * phase.epochs // EVALUATIONS) for n in range(1, EVALUATIONS + 1)}
-        if step // self.steps_per_epoch not in due:
-            return
-        assert isinstance(supernet, Supernet)
-        networks = representatives(self.space)
-        if phase.name == HEAVIEST:
-            networks = {HEAVIEST: networks[HEAVIEST]}
-        accuracies = {}
-        for name, network in networks.items():
-            accuracies[name] = score(
-                supernet, network, self.data, self.processes, _EVALUATION_IMAGES
-            )
-            signals.stop_if_asked(self.processes, phase.first_step + step)
-        self._note(phase, step, accuracies=accuracies)
-
-    def _note(self, phase: Phase, step: int, **facts: Any) -> None:
-        if self.log is None:
-            return
-        moment = Moment(
-            phase=phase.name,
-            step=phase.first_step + step,
-            steps=self.steps,
-            epoch=-(-step // self.steps_per_epoch),
-            epochs=phase.epochs,
-            seconds=time.monotonic() - self.started,
-            **facts,
-        )
-        self.log.write(moment)
-        if self.report is not None:
-            self.report(moment)
+def _accuracies(
+    data: ImageData,
+    processes: Processes,
+    supernet: Supernet,
+    names: tuple[str, ...] = ("lightest", "middle", HEAVIEST),
+) -> Iterator[tuple[str, float]]:
+    networks = representatives(supernet.space)
+    for name in names:
+        yield name, score(supernet, networks[name], data, processes, EVALUATION_IMAGES)

@@ -7,24 +7,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from hardcorenas import files
-from hardcorenas.errors import (
-    ArtifactError,
-    DataError,
-    HardcorenasError,
-)
+from hardcorenas.artifacts import FinetunedFile, RunFile, SupernetFile
+from hardcorenas.errors import ArtifactError, DataError, HardcorenasError, shown
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.build import Network, build, channels_last
+from hardcorenas.networks.card import Card
 from hardcorenas.space import Architecture, SearchSpace
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.train.data import load_data
 from hardcorenas.train.recipe import Recipe
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hardcorenas.files import Json
     from hardcorenas.train.data import ImageData
     from hardcorenas.train.data.decoding import Progress
 
 Model = TypeVar("Model", Supernet, Network)
+
+
+def training_inputs(run: RunFile) -> Json:
+    """Return what decides the training of a supernet; where its images are does not."""
+    return {field: value for field, value in run.to_dict().items() if field != "source"}
 
 
 @dataclass(frozen=True)
@@ -35,52 +40,101 @@ class TrainedSupernet:
         folder: Where it is kept.
         space: What can be built, with the number of classes of the data.
         recipe: How it was trained.
-        seed: What decided all that was random.
-        description: All that the folder says of the run.
+        run: All that is written down of what it is of.
+        made: The digests of its weights.
     """
 
     folder: Path
     space: SearchSpace
     recipe: Recipe
-    seed: int
-    description: Json
+    run: RunFile
+    made: SupernetFile
 
     @classmethod
     def open(cls, folder: str | Path) -> TrainedSupernet:
         """Read what a run is of; its weights and images are read when asked for."""
-        run = RunFolder(Path(folder))
-        if not run.description.exists():
+        place = RunFolder(Path(folder))
+        if not place.description.exists():
             raise ArtifactError(
                 f"{folder}: holds no supernet; train one with: hardcorenas train --folder {folder}"
             )
-        if not run.weights("supernet").exists():
+        run, made = RunFile.load(place.description), SupernetFile.load_if_there(place.supernet)
+        if made is None:
             raise ArtifactError(
                 f"{folder}: its supernet is not trained to its end; go on with: "
                 f"hardcorenas train … --folder {folder} --resume"
             )
-        description = run.read_description()
+        if made.inputs != files.digest_of(training_inputs(run)):
+            raise ArtifactError(
+                f"{place.supernet}: is of another training than {place.description.name} beside it"
+            )
         try:
-            num_classes = len(description["data"]["classes"])
-            space = SearchSpace.from_dict(description["space"] | {"num_classes": num_classes})
-            recipe = Recipe(**description["recipe"])
-            return cls(Path(folder), space, recipe, int(description["seed"]), description)
-        except (KeyError, TypeError, ValueError) as error:  # of spaces and recipes too
-            reason = f"is not what training wrote ({error})"
-            raise ArtifactError(f"{run.description}: {reason}") from None
+            space = SearchSpace.from_dict(run.space | {"num_classes": len(run.data.classes)})
+            return cls(Path(folder), space, Recipe(**run.recipe), run, made)
+        except (TypeError, ValueError) as error:  # of spaces and recipes too
+            raise ArtifactError(
+                f"{place.description}: is not what training wrote ({error})"
+            ) from None
+
+    @property
+    def seed(self) -> int:
+        """What decided all that was random."""
+        return self.run.seed
+
+    @property
+    def digest(self) -> str:
+        """What tells this supernet's weights from all others."""
+        return self.made.files.get("supernet.safetensors", "")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes; logits count along them."""
+        return self.run.data.classes
+
+    @property
+    def mean(self) -> tuple[float, ...]:
+        """Of each channel of the images, as a fraction of white."""
+        return self.run.data.mean
+
+    @property
+    def std(self) -> tuple[float, ...]:
+        """Standard deviation of each channel, likewise."""
+        return self.run.data.std
 
     def supernet(self) -> Supernet:
         """Return the supernet with w*, in evaluation mode."""
-        return self._with_weights(Supernet(self.space), "supernet")
+        return _with_weights(Supernet(self.space), "supernet", self.folder, self.made.files)
 
     def heaviest(self) -> Network:
         """Return the heaviest network with w̄*, in evaluation mode."""
-        network = self._with_weights(build(self.space, self.space.heaviest), "heaviest")
-        return channels_last(network)
+        network = build(self.space, self.space.heaviest)
+        return channels_last(_with_weights(network, "heaviest", self.folder, self.made.files))
 
-    def finetuned(self, architecture: Architecture, folder: Path) -> Network:
-        """Return a network that was fine-tuned in a folder, in evaluation mode."""
-        network = build(self.space, Architecture(self.space, architecture.stages))
-        return self._with_weights(network, "network", folder)
+    def finetuned(self, folder: Path, expected: Architecture | None = None) -> Network:
+        """Return the network that was fine-tuned in a folder, in evaluation mode.
+
+        Args:
+            folder: Of the fine-tuning.
+            expected: Which network it has to be; None for any.
+        """
+        place = RunFolder(folder)
+        made = FinetunedFile.load_if_there(place.finetuned)
+        if made is None:
+            raise ArtifactError(
+                f"{folder}: holds no fine-tuned network; train it with: hardcorenas finetune"
+            )
+        if expected is not None and made.architecture != str(expected):
+            raise ArtifactError(
+                f"{place.finetuned}: is of another network, {shown(made.architecture)}; expected "
+                f"{shown(str(expected))}"
+            )
+        network = build(self.space, Architecture.parse(self.space, made.architecture))
+        return _with_weights(network, "network", folder, made.files)
+
+    def card(self, architecture: Architecture) -> Card:
+        """Return what one has to know to use a network of this supernet."""
+        network = Architecture(self.space, architecture.stages)
+        return Card(network, self.classes, self.mean, self.std)
 
     def data(self, source: str | None = None, progress: Progress | None = None) -> ImageData:
         """Return the images, split as they were for the training.
@@ -89,45 +143,30 @@ class TrainedSupernet:
             source: A folder, where it is not where it was.
             progress: Told how far it is.
         """
-        known = self.description
         try:
             data = load_data(
-                source or known["source"],
+                source or self.run.source,
                 resolution=self.space.resolution,
                 channels=self.space.input_channels,
                 seed=self.seed,
-                heldout_share=known["heldout_share"],
-                store=RunFolder(self.folder).data,
+                heldout_share=self.run.heldout_share,
+                store=RunFolder(self.folder).decoded,
                 progress=progress,
             )
-            same = (data.fingerprint, data.split) == (known["data"]["fingerprint"], known["split"])
-        except KeyError as error:
-            raise ArtifactError(f"{self.folder}: its run.json says nothing of {error}") from None
         except DataError as error:
-            if source is None and not Path(known["source"]).exists():
+            if source is None and not Path(self.run.source).exists():
                 raise DataError(f"{error}; say where its images are with --data") from None
             raise
-        if not same:
+        if (data.fingerprint, data.split) != (self.run.data.fingerprint, self.run.split):
             raise HardcorenasError(
-                f"{source or known['source']}: is not the set of images that {self.folder} was "
+                f"{source or self.run.source}: is not the set of images that {self.folder} was "
                 f"trained on; its files or their order have changed"
             )
         return data
 
-    def digest(self) -> str:
-        """Return what tells this model's weights from all others."""
-        return files.digest(RunFolder(self.folder).weights("supernet"))
 
-    def _with_weights(self, model: Model, name: str, folder: Path | None = None) -> Model:
-        folder = folder or self.folder
-        weights = RunFolder(folder).load_weights(name)
-        try:
-            model.load_state_dict(weights)
-        except RuntimeError as error:
-            first = str(error).strip().splitlines()[-1].strip()
-            raise ArtifactError(
-                f"{RunFolder(folder).weights(name)}: does not hold the weights of what "
-                f"{self.folder} is of ({first})"
-            ) from None
-        model.eval()
-        return model
+def _with_weights(model: Model, name: str, folder: Path, digests: Mapping[str, str]) -> Model:
+    place = RunFolder(folder)
+    place.load_weights_(model, name, digests.get(place.weights(name).name))
+    model.eval()
+    return model

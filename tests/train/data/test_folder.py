@@ -162,3 +162,14 @@ def test_unreadable_images_are_said_before_anything_is_kept(make_folder, tmp_pat
     (root / "a" / "002.png").unlink()
     (root / "a" / "002.png").symlink_to("nowhere.png")
     refused(root, r"a/002\.png: cannot be read \(No such file")
+
+
+@pytest.mark.parametrize("target", [None, "/dev/full", "/dev/zero"])
+def test_what_is_no_file_is_not_waited_for(make_folder, target):
+    """A pipe has no end, nor has a device."""
+    root = make_folder({"a": 4, "b": 4})
+    if target is None:
+        os.mkfifo(root / "a" / "pipe.png")
+    else:
+        (root / "a" / "pipe.png").symlink_to(target)
+    refused(root, r"a/pipe\.png: is a pipe or a device, not an image; remove it")

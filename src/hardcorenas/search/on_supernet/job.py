@@ -7,7 +7,7 @@ import time
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hardcorenas import files
 from hardcorenas.artifacts import SearchFile
@@ -97,31 +97,32 @@ class FoundNetwork:
 
 
 def search_supernet(
-    run: str | Path,
+    run: TrainedSupernet | str | Path,
     budgets: Sequence[Budget],
     *,
-    settings: SearchSettings | None = None,
     seed: int = 0,
     folder: str | Path | None = None,
     data: str | None = None,
     processes: int = 1,
     callback: SearchCallback | None = None,
+    **settings: Any,
 ) -> FoundNetwork:
-    """Find the best network of a trained supernet that keeps every budget.
+    """Find the best network of a trained supernet that keeps every budget: ``hc.search``.
 
     Args:
-        run: Folder of the supernet.
+        run: The trained supernet, or its folder.
         budgets: What may not be exceeded.
-        settings: How to search.
         seed: Decides everything that is random.
         folder: Where to keep the network; by default in the run's folder, named after the budgets.
         data: Where the images are, if not where they were.
         processes: As for `search_run`.
         callback: Told where the search is.
+        **settings: How to search; see `SearchSettings`.
     """
-    settings = settings or SearchSettings()
-    folder = folder or Path(run) / "networks" / network_name(budgets, settings, seed)
-    job = SearchJob(Path(run), Path(folder), tuple(budgets), settings, data, seed)
+    place = run.folder if isinstance(run, TrainedSupernet) else Path(run)
+    how = SearchSettings(**settings)
+    folder = folder or place / "networks" / network_name(budgets, how, seed)
+    job = SearchJob(place, Path(folder), tuple(budgets), how, data, seed)
     return search_run(job, processes=processes, callback=callback)
 
 
@@ -172,7 +173,7 @@ def _deciding(job: SearchJob) -> Json:
     """Return what decides the answers that a search is given."""
     return {
         "algorithm": ALGORITHM,
-        "supernet": TrainedSupernet.open(job.run).digest(),
+        "supernet": TrainedSupernet.open(job.run).digest,
         "budgets": [[budget.limit, table_digest(budget)] for budget in job.budgets],
         "settings": dataclasses.asdict(job.settings),
         "seed": job.seed,

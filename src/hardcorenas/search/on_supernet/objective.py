@@ -11,7 +11,7 @@ import numpy as np
 from hardcorenas.search.result import Evaluation
 from hardcorenas.supernet.all_choices import all_choices_gradient
 from hardcorenas.supernet.paths import draw_paths
-from hardcorenas.train.data import training_batches
+from hardcorenas.train.data import BatchPlan, training_batches
 from hardcorenas.train.evaluate import CALIBRATION_IMAGES, heldout_loss
 
 if TYPE_CHECKING:
@@ -138,16 +138,11 @@ def _heldout_batches(
     per_epoch = len(data.heldout) // batch_size
     for epoch in itertools.count(first // per_epoch):
         for images, labels in training_batches(
+            data,
             data.heldout,
-            augmentation="none",
-            mean=data.mean,
-            std=data.std,
-            resolution=data.resolution,
-            batch_size=batch_size,
-            seed=seed,
-            epoch=epoch,
-            rank=processes.rank,
-            world_size=processes.count,
+            BatchPlan(batch_size, (seed,)),
+            epoch,
+            processes,
             first_batch=max(0, first - epoch * per_epoch),
         ):
             yield images.to(processes.device), labels.to(processes.device)

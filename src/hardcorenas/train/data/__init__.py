@@ -6,6 +6,7 @@ those into tensors, reproducibly to the bit.
 """
 
 from hardcorenas.train.data.batches import (
+    BatchPlan,
     Normalise,
     evaluation_batches,
     num_batches,
@@ -16,6 +17,7 @@ from hardcorenas.train.data.loading import ImageData, load_data
 
 __all__ = [
     "ArrayImages",
+    "BatchPlan",
     "FileImages",
     "ImageData",
     "Images",

@@ -10,13 +10,12 @@ import torch
 from PIL import Image
 
 from hardcorenas.torchvision_import import prepare_torchvision
+from hardcorenas.train.recipe import LARGEST_SMALL_RESOLUTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
-
-_LARGEST_SMALL = 64  # pixels: up to here images are like CIFAR's, above like ImageNet's
 
 
 def centre_crop(batch: torch.Tensor, resolution: int) -> torch.Tensor:
@@ -101,7 +100,8 @@ def _transform(resolution: int, flip: bool, fill: tuple[int, ...]) -> Callable[[
     prepare_torchvision()
     from torchvision.transforms import v2
 
-    is_small = resolution <= _LARGEST_SMALL
+    # Small images are like CIFAR's, others like ImageNet's.
+    is_small = resolution <= LARGEST_SMALL_RESOLUTION
     policy = v2.AutoAugmentPolicy.CIFAR10 if is_small else v2.AutoAugmentPolicy.IMAGENET
     # A twelfth of a photograph still shows something; of a small image half is needed.
     scale = (0.5, 1.0) if is_small else (0.08, 1.0)

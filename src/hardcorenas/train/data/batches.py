@@ -1,32 +1,36 @@
 """Batches of images for training and evaluation, reproducible to the bit.
 
-Batch n of an epoch depends on the seed, the epoch and n alone: not on where the iteration began, on
+Batch n of an epoch depends on the plan, the epoch and n alone: not on where the iteration began, on
 how many processes share it or how many workers prepare it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.utils.data import DataLoader, Dataset
 
-from hardcorenas.errors import DataError, InvalidArgumentError, shown
+from hardcorenas.errors import DataError, InvalidArgumentError
 from hardcorenas.train.data.augmentation import autoaugment, centre_crop, shift_flip
 from hardcorenas.train.data.chance import Use, draws, permutation
 from hardcorenas.train.data.split import representative_order
-from hardcorenas.train.recipe import Augmentation
 
 if TYPE_CHECKING:
+    from hardcorenas.jobs.processes import Processes
     from hardcorenas.train.data.images import Images
+    from hardcorenas.train.data.loading import ImageData
+    from hardcorenas.train.recipe import Augmentation
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 Change = Callable[[torch.Tensor, NDArray[np.uint64]], torch.Tensor]
+
+_LARGEST_EVALUATION_BATCH = 128
 
 
 @dataclass(frozen=True)
@@ -51,126 +55,100 @@ class Normalise:
         return numbers
 
 
+@dataclass(frozen=True)
+class BatchPlan:
+    """How images are put into batches.
+
+    Attributes:
+        batch_size: Images in a batch over all processes.
+        key: Decides order and augmentation, together with the epoch.
+        augmentation: What is done to them; "autoaugment" comes with random resized crops.
+        flip: Whether mirrored images are still of their class.
+    """
+
+    batch_size: int
+    key: tuple[int, ...]
+    augmentation: Augmentation = "none"
+    flip: bool = True
+
+
 def num_batches(num_images: int, batch_size: int) -> int:
     """Return how many whole batches an epoch has; the incomplete one at the end is dropped."""
     return num_images // batch_size
 
 
 def training_batches(
+    data: ImageData,
     images: Images,
-    *,
-    augmentation: Augmentation,
-    mean: Sequence[float],
-    std: Sequence[float],
-    resolution: int,
-    batch_size: int,
-    seed: int,
+    plan: BatchPlan,
     epoch: int,
-    rank: int = 0,
-    world_size: int = 1,
+    processes: Processes,
+    *,
     first_batch: int = 0,
-    workers: int = 0,
-    flip: bool = True,
 ) -> Iterator[Batch]:
     """Give one epoch's batches: float32 images in ``channels_last`` and int64 labels.
 
     Args:
-        images: What to train on.
-        augmentation: "none"; "shift-flip"; or "autoaugment", with random resized crops.
-        mean: Of each channel, as a fraction of white.
-        std: Of each channel, in the same unit.
-        resolution: Side of the images in pixels.
-        batch_size: Images in a batch over all processes.
-        seed: Decides order and augmentation, together with the epoch.
+        data: Says how to normalise and at which resolution.
+        images: A part of the data.
+        plan: How they are put into batches.
         epoch: Number of the epoch.
-        rank: Which process this is; it gets its contiguous share of every batch.
-        world_size: How many processes share a batch.
+        processes: Who shares the batches; each gets its contiguous share of every batch.
         first_batch: Number of the batch to begin with.
-        workers: Processes that prepare batches; 0 does it here.
-        flip: Whether mirrored images are still of their class.
     """
-    if augmentation not in get_args(Augmentation):
+    if plan.batch_size % processes.count:
         raise InvalidArgumentError(
-            f"augmentation: expected one of {', '.join(get_args(Augmentation))}, "
-            f"got {shown(augmentation)}"
+            f"batch_size: {plan.batch_size} images cannot be shared equally by "
+            f"{processes.count} processes"
         )
-    normalise = Normalise(tuple(mean), tuple(std))
-    _check(
-        images,
-        normalise,
-        resolution=resolution,
-        batch_size=batch_size,
-        rank=rank,
-        world_size=world_size,
-        workers=workers,
-    )
-    if batch_size % world_size:
-        raise InvalidArgumentError(
-            f"batch_size: {batch_size} images cannot be shared equally by {world_size} processes"
-        )
-    count = num_batches(len(images), batch_size)
+    count = num_batches(len(images), plan.batch_size)
     if not count:
         raise DataError(
-            f"{len(images)} training images do not fill one batch of {batch_size}; "
+            f"{len(images)} images do not fill one batch of {plan.batch_size}; "
             f"lower the batch size or add images"
         )
-    if not 0 <= first_batch <= count:
-        raise InvalidArgumentError(f"first_batch: expected 0 to {count}, got {shown(first_batch)}")
-    order = permutation(Use.ORDER, seed, epoch, length=len(images))
-    shares = order[: count * batch_size].reshape(count, world_size, -1)[first_batch:, rank]
-    change: Change = partial(_unchanged, resolution=resolution)
-    if augmentation == "shift-flip":
-        change = partial(shift_flip, resolution=resolution, flip=flip)
-    elif augmentation == "autoaugment":
-        grey = tuple(round(255 * value) for value in mean)
-        change = partial(autoaugment, resolution=resolution, flip=flip, fill=grey)
-    return _prepared(_Batches(images, list(shares), change, (seed, epoch), normalise), workers)
+    key = (*plan.key, epoch)
+    order = permutation(Use.ORDER, *key, length=len(images))
+    shares = order[: count * plan.batch_size].reshape(count, processes.count, -1)
+    mine = list(shares[first_batch:, processes.rank])
+    batches = _Batches(images, mine, _change(plan, data), key, Normalise(data.mean, data.std))
+    return _prepared(batches, num_workers(processes))
 
 
 def evaluation_batches(
+    data: ImageData,
     images: Images,
+    processes: Processes,
     *,
-    mean: Sequence[float],
-    std: Sequence[float],
-    resolution: int,
-    batch_size: int,
-    rank: int = 0,
-    world_size: int = 1,
     limit: int | None = None,
-    workers: int = 0,
+    batch_size: int | None = None,
 ) -> Iterator[Batch]:
-    """Give every image once, its centre, unchanged; the last batch may be smaller.
+    """Give every image once, its centre, unchanged, on the device of the process.
 
     Args:
-        images: What to evaluate on.
-        mean: Of each channel, as a fraction of white.
-        std: Of each channel, in the same unit.
-        resolution: Side of the images in pixels.
-        batch_size: Images in a batch of one process.
-        rank: Which process this is; it gets images ``rank``, ``rank + world_size``, …
-        world_size: How many processes share the images.
+        data: Says how to normalise and at which resolution.
+        images: A part of the data.
+        processes: Who shares the images; each gets every n-th.
         limit: Take only so many, always the same, with classes in the proportion of the whole.
-        workers: Processes that prepare batches; 0 does it here.
+        batch_size: Of one process, the last may be smaller; by default all are nearly of one size.
     """
-    normalise = Normalise(tuple(mean), tuple(std))
-    _check(
-        images,
-        normalise,
-        resolution=resolution,
-        batch_size=batch_size,
-        rank=rank,
-        world_size=world_size,
-        workers=workers,
-    )
-    order = np.arange(len(images))
-    if limit is not None:
-        if limit < 1:
-            raise InvalidArgumentError(f"limit: expected at least 1 image, got {shown(limit)}")
-        order = representative_order(images.labels)[:limit]
-    mine = order[rank::world_size]
+    order = np.arange(len(images)) if limit is None else representative_order(images.labels)[:limit]
+    mine = order[processes.rank :: processes.count]
+    if batch_size is None:
+        # Statistics of batch norms are means over batches, whatever their sizes.
+        share = -(-len(order) // processes.count)
+        batch_size = -(-share // -(-share // _LARGEST_EVALUATION_BATCH))
     shares = [mine[start : start + batch_size] for start in range(0, len(mine), batch_size)]
-    change = partial(_unchanged, resolution=resolution)
-    return _prepared(_Batches(images, shares, change, (), normalise), workers)
+    change = partial(_unchanged, resolution=data.resolution)
+    batches = _Batches(images, shares, change, (), Normalise(data.mean, data.std))
+    for number in range(len(batches)):
+        some, labels = batches[number]
+        yield some.to(processes.device), labels.to(processes.device)
+
+
+def num_workers(processes: Processes) -> int:
+    """Return how many processes prepare images: on a processor all cores are busy training."""
+    return 4 if processes.device.type == "cuda" else 0
 
 
 @dataclass(frozen=True)
@@ -201,36 +179,17 @@ def _prepared(batches: _Batches, workers: int) -> Iterator[Batch]:
     return iter(DataLoader(batches, batch_size=None, num_workers=workers, generator=own))
 
 
+def _change(plan: BatchPlan, data: ImageData) -> Change:
+    match plan.augmentation:
+        case "none":
+            return partial(_unchanged, resolution=data.resolution)
+        case "shift-flip":
+            return partial(shift_flip, resolution=data.resolution, flip=plan.flip)
+        case "autoaugment":
+            grey = tuple(round(255 * value) for value in data.mean)
+            return partial(autoaugment, resolution=data.resolution, flip=plan.flip, fill=grey)
+
+
 def _unchanged(batch: torch.Tensor, bits: NDArray[np.uint64], *, resolution: int) -> torch.Tensor:
     del bits
     return centre_crop(batch, resolution)
-
-
-def _check(
-    images: Images,
-    normalise: Normalise,
-    *,
-    resolution: int,
-    batch_size: int,
-    rank: int,
-    world_size: int,
-    workers: int,
-) -> None:
-    if {len(normalise.mean), len(normalise.std)} != {images.channels}:
-        raise InvalidArgumentError(
-            f"mean, std: the images have {images.channels} channels, got "
-            f"{len(normalise.mean)} and {len(normalise.std)} numbers"
-        )
-    if not 1 <= resolution <= images.side:
-        raise InvalidArgumentError(
-            f"resolution: the images are kept at {images.side} pixels, which gives at most "
-            f"that, got {shown(resolution)}; load the data for this resolution"
-        )
-    if batch_size < 1:
-        raise InvalidArgumentError(f"batch_size: expected at least 1, got {shown(batch_size)}")
-    if not 0 <= rank < world_size:
-        raise InvalidArgumentError(
-            f"rank: expected 0 to {world_size - 1} of {world_size} processes, got {shown(rank)}"
-        )
-    if workers < 0:
-        raise InvalidArgumentError(f"workers: expected at least 0, got {shown(workers)}")

@@ -119,7 +119,7 @@ def _flat(image: Image.Image, mode: str) -> Image.Image:
 
 def _check_mode(image: Image.Image) -> None:
     if image.mode == "F":
-        raise ValueError("its pixels are fractions, of which nobody knows the white")
+        raise ValueError("its pixels are fractions, which do not say what white is")
 
 
 def _unreadable(path: Path, error: Exception) -> DataError:

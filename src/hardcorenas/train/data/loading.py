@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_HELDOUT_SHARE = 0.2
 _LARGEST_RESOLUTION = 4096
-_PICTURES_FOR_STATISTICS = 2000
+_IMAGES_FOR_STATISTICS = 2000
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def channel_statistics(images: Images) -> tuple[tuple[float, ...], tuple[float, 
 
     Up to 2,000 images are looked at, evenly spaced, so that every class is there.
     """
-    num_seen = min(len(images), _PICTURES_FOR_STATISTICS)
+    num_seen = min(len(images), _IMAGES_FOR_STATISTICS)
     seen = np.arange(num_seen) * len(images) // num_seen
     count, total, squares = 0, np.zeros(images.channels), np.zeros(images.channels)
     for chunk in np.array_split(seen, -(-num_seen // 100)):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hardcorenas.errors import DataError
+from hardcorenas.files import reason, temporary_prefix
 from hardcorenas.train.data.decoding import Progress, read_all, read_image, read_size
 from hardcorenas.train.data.folder import ImageFolder, check_mislabelled, digest
 from hardcorenas.train.data.images import ArrayImages, FileImages, Images
@@ -66,7 +67,7 @@ def open_images(
     read = partial(read_image, channels=channels, side=side)
     if saved is not None:
         _write(saved, shape, read_all(read, files, what="reading images", progress=progress))
-        for older in saved.parent.glob(f"images-{which}-*.npy"):
+        for older in saved.parent.glob(f"images-{which}-{'[0-9a-f]' * 16}.npy"):
             if older != saved:
                 with contextlib.suppress(OSError):  # another process may still use it
                     older.unlink()
@@ -99,7 +100,7 @@ def _write(path: Path, shape: tuple[int, ...], images: Iterator[NDArray[np.uint8
     Written as a stream and mapped afterwards: writing through a map kills the process when the disk
     is full.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f"{temporary_prefix(path)}{secrets.token_hex(4)}")
     header = {"descr": "|u1", "fortran_order": False, "shape": shape}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +112,7 @@ def _write(path: Path, shape: tuple[int, ...], images: Iterator[NDArray[np.uint8
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror})") from error
+        raise DataError(f"{path}: cannot be written ({reason(error)})") from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
