@@ -245,7 +245,7 @@ def test_folders_that_are_not_right(refused, place):
     refused("--budget macs=60%", "none: holds no supernet", "train", folder="none")
     (place / "file").write_text("")
     refused("--budget macs=60% -o file/network", "file/network", "cannot be written")
-    (place / "run" / "supernet.safetensors").unlink()
+    (place / "run" / "supernet.json").unlink()
     refused("--budget macs=60%", "not trained to its end", "--resume")
 
 

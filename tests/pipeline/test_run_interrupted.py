@@ -69,7 +69,7 @@ def moments(folder):
     """For each step, what is there when it has ended, and whether a command is at work on it."""
     network = folder / "networks" / NAME
     return {
-        "data": ("data/images*", lambda _: any(folder.glob("data/.images*"))),
+        "data": ("decoded/images*", lambda _: any(folder.glob("decoded/.images*"))),
         "supernet": (
             "supernet.safetensors",
             lambda _: num_lines(folder / "training.jsonl") > 0,
@@ -199,8 +199,10 @@ def essence(folder):
     network = folder / "networks" / NAME
     summary = json.loads((network / "summary.json").read_text())
     summary["config"].pop("folder")
+    summary.pop("digest")
     search = json.loads((network / "search.json").read_text())
     search.pop("seconds")
+    search.pop("digest")
     files = [*folder.glob("*.safetensors"), *network.rglob("*.safetensors")]
     files += [network / name for name in ("architecture.json", "point.json", "trace.jsonl")]
     files.append(network / "network.onnx")

@@ -115,7 +115,9 @@ def train_supernet(
     """
     job.check(count_of_torchrun() or processes)
     with ExitStack() as held:
-        if not count_of_torchrun():  # mistakes are told before anything is started
+        if count_of_torchrun():
+            data = None  # the first process claims the folder once it has met the others
+        else:  # mistakes are told before anything is started
             data = _claim(job, held, data, progress)
             if supernet_step(job, data).done() is not None:
                 return TrainedSupernet.open(job.folder)

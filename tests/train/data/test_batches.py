@@ -201,7 +201,9 @@ def test_a_limited_evaluation_is_representative():
 def test_files_give_what_arrays_give(tmp_path):
     images = some_images(num=16)
     for number in range(16):
-        Image.fromarray(images[number].numpy().transpose(1, 2, 0)).save(tmp_path / f"{number}.png")
+        Image.fromarray(images.read(np.array([number]))[0].transpose(1, 2, 0)).save(
+            tmp_path / f"{number}.png"
+        )
     paths = [tmp_path / f"{number}.png" for number in range(16)]
     files = FileImages(paths, images.labels, channels=3, side=20)
     assert_same(training(files), training(images))

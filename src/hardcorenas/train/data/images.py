@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from hardcorenas.train.data.decoding import read_image
@@ -33,11 +32,6 @@ class Images(ABC):
 
     def __len__(self) -> int:
         return len(self.labels)
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        if not -len(self) <= index < len(self):
-            raise IndexError(index)
-        return torch.from_numpy(self.read(np.array([index % len(self)]))[0])
 
     @abstractmethod
     def read(self, indices: Indices) -> NDArray[np.uint8]:

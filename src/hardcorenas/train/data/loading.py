@@ -91,16 +91,27 @@ def load_data(
         )
     if name_or_path in SETS:
         return _load_named(SETS[name_or_path], resolution, channels, seed, heldout_share)
+    folder = scan(name_or_path)
+    labels = np.array([file.label for file in folder.files], dtype=np.int64)
+    if "" in folder.parts:  # split before the images are read: too few of them is known at once
+        rows, split = _split(labels, folder.classes, seed, heldout_share)
+    else:
+        bounds = np.cumsum([len(files) for files in folder.parts.values()])
+        parts = np.split(np.arange(len(labels)), bounds[:-1])
+        rows, split = dict(zip(folder.parts, parts, strict=True)), {"by": "folders"}
+    side = stored_side(resolution)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow's remarks on odd metadata help nobody here
-        return _load_folder(
-            name_or_path,
+        images = open_images(folder, channels=channels, side=side, store=store, progress=progress)
+        return _image_data(
+            name=folder.root.resolve().name,
+            classes=folder.classes,
+            train=images.select(rows["train"]),
+            heldout=images.select(rows["val"]),
+            test=images.select(rows["test"]) if "test" in rows else None,
+            split=split,
             resolution=resolution,
-            channels=channels,
-            seed=seed,
-            share=heldout_share,
-            store=store,
-            progress=progress,
+            fingerprint=digest([folder.fingerprint.encode(), f"{channels} {side}".encode()]),
         )
 
 
@@ -108,29 +119,28 @@ def _load_named(
     known: NamedSet, resolution: int, channels: int, seed: int, share: float
 ) -> ImageData:
     arrays = known.read()
-    stay, held = stratified_split(arrays.train_labels, known.classes, seed=seed, share=share)
-    train, test = (
-        _shown_at(array, labels, channels, resolution)
-        for array, labels in (
-            (arrays.train, arrays.train_labels),
-            (arrays.test, arrays.test_labels),
-        )
-    )
+    rows, split = _split(arrays.train_labels, known.classes, seed, share)
+    train = _shown_at(arrays.train, arrays.train_labels, channels, resolution)
+    raw = (np.ascontiguousarray(array).data for array in vars(arrays).values())
     return _image_data(
         name=known.name,
         classes=known.classes,
-        train=train.select(stay),
-        heldout=train.select(held),
-        test=test,
-        split={"by": "seed", "seed": seed, "share": share, "heldout": held.tolist()},
+        train=train.select(rows["train"]),
+        heldout=train.select(rows["val"]),
+        test=_shown_at(arrays.test, arrays.test_labels, channels, resolution),
+        split=split,
         resolution=resolution,
-        fingerprint=digest(
-            [
-                f"{channels} {resolution}".encode(),
-                *(np.ascontiguousarray(array).data for array in vars(arrays).values()),
-            ]
-        ),
+        fingerprint=digest([f"{channels} {resolution}".encode(), *raw]),
     )
+
+
+def _split(
+    labels: NDArray[np.int64], classes: tuple[str, ...], seed: int, share: float
+) -> tuple[dict[str, NDArray[np.intp]], dict[str, Any]]:
+    """Return the rows to train on and to hold out, and how they were told apart."""
+    stay, held = stratified_split(labels, classes, seed=seed, share=share)
+    split = {"by": "seed", "seed": seed, "share": share, "heldout": held.tolist()}
+    return {"train": stay, "val": held}, split
 
 
 def _shown_at(
@@ -140,40 +150,6 @@ def _shown_at(
     if len(array) * channels * side**2 <= LARGEST_IN_MEMORY_BYTES:
         return ArrayImages(converted(array, channels=channels, side=side), labels)
     return ResizedImages(ArrayImages(array, labels), channels=channels, side=side)
-
-
-def _load_folder(
-    path: str,
-    *,
-    resolution: int,
-    channels: int,
-    seed: int,
-    share: float,
-    store: Path | None,
-    progress: Progress | None,
-) -> ImageData:
-    folder = scan(path)
-    labels = np.array([file.label for file in folder.files], dtype=np.int64)
-    split: dict[str, Any] = {"by": "folders"}
-    if "" in folder.parts:  # split before the images are read: too few of them is known at once
-        stay, held = stratified_split(labels, folder.classes, seed=seed, share=share)
-        split = {"by": "seed", "seed": seed, "share": share, "heldout": held.tolist()}
-        rows = {"train": stay, "val": held}
-    else:
-        bounds = np.cumsum([len(files) for files in folder.parts.values()])
-        rows = dict(zip(folder.parts, np.split(np.arange(len(labels)), bounds[:-1]), strict=True))
-    side = stored_side(resolution)
-    images = open_images(folder, channels=channels, side=side, store=store, progress=progress)
-    return _image_data(
-        name=folder.root.resolve().name,
-        classes=folder.classes,
-        train=images.select(rows["train"]),
-        heldout=images.select(rows["val"]),
-        test=images.select(rows["test"]) if "test" in rows else None,
-        split=split,
-        resolution=resolution,
-        fingerprint=digest([folder.fingerprint.encode(), f"{channels} {side}".encode()]),
-    )
 
 
 def _image_data(*, train: Images, **fields: Any) -> ImageData:
