@@ -90,7 +90,9 @@ def tightened(budgets: Sequence[Budget], certified: Sequence[Certified]) -> list
                 f"{budget.table.display_unit.format(miss)}, more than there is; is the table of "
                 f"this machine as it is now? measure it again"
             )
-        found.append(Budget(budget.table, f"{budget.limit - miss}ns") if miss else budget)
+        found.append(
+            Budget(budget.table, f"{budget.limit - miss}{budget.table.unit}") if miss else budget
+        )
     return found
 
 
