@@ -58,8 +58,8 @@ def main() -> None:
 
     # Files that ship, each loaded again and compared; then the proof.
     card = Card(result.architecture, data.classes, data.mean, data.std)
-    for file in hc.export(load_finetuned(tuning), card, FOLDER):
-        print(f"  {file.path}: within {file.largest_difference:.0e}")
+    for file in hc.export(load_finetuned(tuning), card, FOLDER).exported:
+        print(f"  {FOLDER / file.file}: within {file.largest_difference:.0e}")
     certificate = hc.certify(FOLDER / "network.onnx", budgets, seconds=10)
     print("certificate:", certificate.verdict)
 
