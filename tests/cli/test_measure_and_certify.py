@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 import hardcorenas as hc
@@ -173,7 +174,7 @@ def spoiled_tables(text):
     data.pop("digest", None)  # as one does who changes a table on purpose
 
     def changed(**fields):
-        return json.dumps({**data, **fields})
+        return json.dumps({k: v for k, v in {**data, **fields}.items() if k != "digest"})
 
     costs = json.loads(json.dumps(data["costs"]))
     costs[0][0][0] = -5
@@ -189,10 +190,10 @@ def spoiled_tables(text):
         "another version": (changed(version=1), "version 1 is not readable"),
         "wrong unit": (changed(unit="ms"), "unit: expected one of ns"),
         "another resource's unit": (changed(unit="parameters"), "unit: a measured table is"),
-        "no unit": (changed(unit=["ns"]), "unit: expected one of ns"),
+        "no unit": (changed(unit=["ns"]), "unit: expected str, got array"),
         "a peak": (changed(kind="peak"), "unit: a measured table is"),
-        "no kind": (changed(kind=[]), "kind: expected one of"),
-        "no name": (changed(resource=5), "resource: expected a name"),
+        "no kind": (changed(kind=[]), "kind: expected str, got array"),
+        "no name": (changed(resource=5), "resource: expected str, got int"),
         "microseconds": (
             changed(
                 base=data.get("base", 0) // 1000,
@@ -200,9 +201,9 @@ def spoiled_tables(text):
             ),
             "are the costs in ns?",
         ),
-        "negative": (changed(costs=costs), "costs[0][0][0]: expected a whole number"),
+        "negative": (changed(costs=costs), "costs[0][0][0]: expected int >= 0"),
         "NaN": (text.replace('"base": ', '"base": NaN, "x": '), "NaN is not a number"),
-        "fractions": (changed(base=1.5), "base: expected a whole number"),
+        "fractions": (changed(base=1.5), "base: expected int, got float"),
         "too few costs": (changed(costs=unequal), "expected"),
         "no calibration": (changed(calibration={}), "calibration"),
         "bad calibration": (
@@ -213,7 +214,7 @@ def spoiled_tables(text):
         "another runtime version": (changed(provenance=older), "its versions is"),
         "no batch": (
             changed(provenance={**data["provenance"], "batch_size": 0}),
-            "provenance.batch_size: expected a whole number from 1",
+            "provenance.batch_size: expected int",
         ),
         "another batch size": (
             changed(provenance={**data["provenance"], "batch_size": "one"}),
@@ -242,7 +243,7 @@ def test_a_spoiled_table_is_one_line(measured, tmp_path, capsys, kind):
 
 def test_one_may_insist_on_a_table_of_another_device(measured, tmp_path, capsys):
     table = hc.ResourceTable.load(measured)
-    provenance = dataclasses.replace(table.provenance, device="a phone")
+    provenance = msgspec.structs.replace(table.provenance, device="a phone")
     dataclasses.replace(table, provenance=provenance).save(tmp_path / "t.json")
     command = ["certify", "lightest", "--table", str(tmp_path / "t.json"), "--budget", "1s"]
     command += ["--seconds", "1", "-o", str(tmp_path / "c.json")]

@@ -6,9 +6,9 @@ import io
 import os
 import pty
 import re
-from dataclasses import replace
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
@@ -113,7 +113,7 @@ def test_tables_of_long_names_and_amounts(problem, outcome, capsys, monkeypatch)
 def test_a_certificate_without_an_architecture(capsys):
     timing = Timing(200_000, 250_000, 0.01, 100, 100, 1.0, 200_000, 1.0)
     entry = Entry("latency", "ns", 300_000, None, None, timing, "PASS")
-    print_certificate(replace(certificate(), entries=(entry,), architecture=None))
+    print_certificate(msgspec.structs.replace(certificate(), entries=(entry,), architecture=None))
     out = capsys.readouterr().out
     assert re.search(r"^latency +0\.300 ms +0\.200 ms +PASS$", out, re.MULTILINE)
     assert "\nlatency: measured p95 0.250 ms, spread 1.0%\n" in out

@@ -12,6 +12,7 @@ from hardcorenas.pipeline.certificate_step import Certified, certify_exported, t
 
 import hardcorenas as hc
 from hardcorenas.artifacts import Certificate, Timing
+from hardcorenas.deploy.network_timing import is_clean
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.pipeline import certificate_step
 from hardcorenas.pipeline.run import run
@@ -266,10 +267,10 @@ def failed(budgets, *timings):
     """A failed certificate of budgets with these measurements."""
     made = certificate_of(SPACE.lightest, budgets, "FAIL")
     entries = tuple(
-        dataclasses.replace(entry, timing=taken)
+        msgspec.structs.replace(entry, timing=taken)
         for entry, taken in zip(made.entries, timings, strict=True)
     )
-    return Certified(tuple(budgets), dataclasses.replace(made, entries=entries))
+    return Certified(tuple(budgets), msgspec.structs.replace(made, entries=entries))
 
 
 def test_tightening_leaves_others_alone():
@@ -306,7 +307,7 @@ def test_a_failure_on_a_busy_machine_is_tightened_by_what_it_was_judged_by():
         all_median=3 * LIMIT,
         all_pace=2.0,
     )
-    assert not taken.is_clean
+    assert not is_clean(taken)
     (found,) = tightened([budget], [failed([budget], taken)])
     at_pace = taken.all_median / taken.all_pace
     assert found.limit == pytest.approx(LIMIT - (at_pace - LIMIT), rel=0.01)

@@ -114,6 +114,12 @@ def test_numbers_are_written_in_plain_digits(text):
     assert "literal" not in str(caught.value)
 
 
+@pytest.mark.parametrize("resource", ["macs", "params", "memory"])
+def test_every_resource_is_read_in_its_smallest_unit(resource):
+    table = hc.count(SPACE, resource)
+    assert Budget(table, f"{10**6 + 1}{table.unit}").limit == 10**6 + 1
+
+
 def test_an_error_does_not_repeat_a_text_of_any_length():
     for text in ("x" * 10_000, "9" * 10_000 + "ms", "9" * 10_000 + "%"):
         with pytest.raises(InvalidBudgetError) as caught:

@@ -41,6 +41,8 @@ class Unit:
                 f"such as {self.example}"
             )
         suffix = match[2].replace("μ", "µ")
+        if suffix == self.name:
+            return floor(Fraction(match[1]))
         if suffix and suffix not in self.multiples:
             units = ", ".join(filter(None, self.multiples))
             raise InvalidBudgetError(
