@@ -16,15 +16,19 @@ import pdoc
 import pdoc.render
 
 import hardcorenas
+from hardcorenas.search.on_supernet.job import search_supernet
+from hardcorenas.train.public import train
 
 ROOT = Path(__file__).resolve().parents[1]
-LEFT_OUT = ("cli", "__main__", "torchvision_import")
+LEFT_OUT = ("cli", "__main__", "torchvision_import", "callable_package")
 
 
 def prepare() -> None:
     """Put the package's public names and folders where pdoc looks for them."""
     for name in hardcorenas.__all__:
         setattr(hardcorenas, name, getattr(hardcorenas, name))
+    # Two folders can be called; as public names they are the functions that calls go to.
+    hardcorenas.search, hardcorenas.train = search_supernet, train
     found = (module.name for module in pkgutil.iter_modules(hardcorenas.__path__))
     hardcorenas.__all__ += [name for name in found if name not in LEFT_OUT]
 

@@ -21,7 +21,7 @@ import hardcorenas as hc
 from hardcorenas import files
 from hardcorenas.search.on_supernet.objective import evaluators, images_per_network
 from hardcorenas.search.on_supernet.searching import search
-from hardcorenas.search.on_supernet.settings import Effort
+from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.train.evaluate import accuracy, ready_network
 from hardcorenas.train.trained import TrainedSupernet
@@ -101,7 +101,7 @@ def main():
             # Tight enough to bind at the looser latencies.
             second = hc.Budget(params, str((params.cheapest_cost + params.dearest_cost) // 3))
             for budgets in ([first], [first, second]):
-                settings = hc.SearchSettings(local_networks=arguments.local_networks)
+                settings = SearchSettings(local_networks=arguments.local_networks)
                 judged = {"seed": seed, "test_accuracy": test_accuracy}
                 row = one_search(model, data, budgets, settings, **judged)
                 rows.append(row)

@@ -28,6 +28,7 @@ from hardcorenas.jobs.processes import Processes
 from hardcorenas.machine import num_cores
 from hardcorenas.search.on_supernet.job import FoundNetwork, SearchJob, search_run
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.point import RelaxedPoint, to_units
 from hardcorenas.search.problem import Problem
 from hardcorenas.train.evaluate import accuracy, ready_network
@@ -86,7 +87,7 @@ class Setting:
     table: Path
     shares: tuple[float, ...]
     seeds: int
-    search: hc.SearchSettings
+    search: SearchSettings
     finetune_epochs: int
     standalone_epochs: int
     standalone_seeds: int
@@ -166,7 +167,7 @@ FULL = Setting(
     table=ROOT / "docs" / "results" / "rgb32-onnxruntime.json",
     shares=(0.1, 0.25, 0.4, 0.55, 0.7),
     seeds=1,
-    search=hc.SearchSettings(epochs=0.5, batch_size=64, local_networks=12),
+    search=SearchSettings(epochs=0.5, batch_size=64, local_networks=12),
     finetune_epochs=1,
     standalone_epochs=5,
     standalone_seeds=2,
@@ -186,7 +187,7 @@ QUICK = replace(
     docs=ROOT / "runs" / "experiments-quick",
     table=ROOT / "docs" / "results" / "gray28-onnxruntime.json",
     shares=(0.2, 0.6),
-    search=hc.SearchSettings(epochs=0.2, batch_size=32, local_networks=2),
+    search=SearchSettings(epochs=0.2, batch_size=32, local_networks=2),
     standalone_epochs=1,
     scratch_epochs=1,
     certify_seconds=0.5,
@@ -273,7 +274,7 @@ def in_halves(
 
 
 def search_all(
-    setting: Setting, jobs: Sequence[tuple[hc.Budget, hc.SearchSettings, int]]
+    setting: Setting, jobs: Sequence[tuple[hc.Budget, SearchSettings, int]]
 ) -> list[tuple[FoundNetwork, NetworkFolder]]:
     """Return what searches on the multi-path model found, and where each is written down.
 
@@ -310,7 +311,7 @@ def saved_point(problem: Problem, folder: NetworkFolder) -> RelaxedPoint:
     )
 
 
-def _name(budget: hc.Budget, settings: hc.SearchSettings, seed: int) -> str:
+def _name(budget: hc.Budget, settings: SearchSettings, seed: int) -> str:
     """Return a folder's name: what differs between searches, and all settings in short."""
     all_settings = json.dumps(asdict(settings), sort_keys=True)
     return f"{settings.method}_{budget.limit}ns_seed-{seed}_{_short(all_settings)}"

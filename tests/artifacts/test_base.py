@@ -31,6 +31,7 @@ OTHER_TYPES = {
     inspect.IntType: ["7", 0.5, True, [], None],
     inspect.FloatType: ["7", True, [], {}, None],
     inspect.BoolType: [1, "yes", None],
+    inspect.TupleType: ["a", 7, {"a": 1}, None],
     inspect.VarTupleType: ["a", 7, {"a": 1}, None],
     inspect.DictType: ["a", 7, ["a"], None],
     inspect.StructType: ["a", 7, ["a"], None],
@@ -72,6 +73,7 @@ STRATEGIES = {
     inspect.NoneType: lambda _: st.none(),
     inspect.AnyType: lambda _: PLAIN,
     inspect.UnionType: lambda declared: st.one_of(*map(values, declared.types)),
+    inspect.TupleType: lambda declared: st.tuples(*map(values, declared.item_types)).map(list),
     inspect.VarTupleType: lambda declared: st.lists(values(declared.item_type), max_size=3),
     inspect.DictType: lambda declared: st.dictionaries(
         NAMES, values(declared.value_type), max_size=3

@@ -190,10 +190,10 @@ def spoiled_tables(text):
         "another version": (changed(version=1), "version 1 is not readable"),
         "wrong unit": (changed(unit="ms"), "unit: expected one of ns"),
         "another resource's unit": (changed(unit="parameters"), "unit: a measured table is"),
-        "no unit": (changed(unit=["ns"]), "unit: expected str, got array"),
+        "no unit": (changed(unit=["ns"]), "unit: expected a text, got a list"),
         "a peak": (changed(kind="peak"), "unit: a measured table is"),
-        "no kind": (changed(kind=[]), "kind: expected str, got array"),
-        "no name": (changed(resource=5), "resource: expected str, got int"),
+        "no kind": (changed(kind=[]), "kind: expected a text, got a list"),
+        "no name": (changed(resource=5), "resource: expected a text, got a whole number"),
         "microseconds": (
             changed(
                 base=data.get("base", 0) // 1000,
@@ -201,9 +201,9 @@ def spoiled_tables(text):
             ),
             "are the costs in ns?",
         ),
-        "negative": (changed(costs=costs), "costs[0][0][0]: expected int >= 0"),
+        "negative": (changed(costs=costs), "costs[0][0][0]: expected a whole number >= 0"),
         "NaN": (text.replace('"base": ', '"base": NaN, "x": '), "NaN is not a number"),
-        "fractions": (changed(base=1.5), "base: expected int, got float"),
+        "fractions": (changed(base=1.5), "base: expected a whole number, got a number"),
         "too few costs": (changed(costs=unequal), "expected"),
         "no calibration": (changed(calibration={}), "calibration"),
         "bad calibration": (
@@ -214,7 +214,7 @@ def spoiled_tables(text):
         "another runtime version": (changed(provenance=older), "its versions is"),
         "no batch": (
             changed(provenance={**data["provenance"], "batch_size": 0}),
-            "provenance.batch_size: expected int",
+            "provenance.batch_size: expected a whole number",
         ),
         "another batch size": (
             changed(provenance={**data["provenance"], "batch_size": "one"}),

@@ -17,7 +17,7 @@ from PIL import Image
 from hardcorenas import cli
 from hardcorenas.cli import execute as command
 from hardcorenas.deploy import formats
-from hardcorenas.pipeline import certificate_step
+from hardcorenas.pipeline import certificates
 from hardcorenas.train.tasks import Supervised
 from pipeline.tiny_run import (
     Judge,
@@ -113,7 +113,7 @@ def judged(place, finished, monkeypatch):
     light = ("compare.random=0", "export.formats=onnx", "certify.attempts=2")
 
     def begin(*answers):
-        monkeypatch.setattr(certificate_step, "certify", Judge(*answers))
+        monkeypatch.setattr(certificates, "certify", Judge(*answers))
         given = place.texts(folder, *light, "device.table=here.json")
         return command(["run", *given, "--budget", "60%"])
 

@@ -15,7 +15,7 @@ import pytest
 import hardcorenas as hc
 from hardcorenas.cli import execute
 from hardcorenas.resources import AdditiveTable, Provenance
-from hardcorenas.search.on_supernet import searching
+from hardcorenas.search.on_supernet import objective
 from hardcorenas.space import Architecture
 from pipeline import tiny_search
 from pipeline.tiny_search import SPACE, TABLES, num_answers
@@ -128,8 +128,8 @@ def test_budgets_of_every_kind_by_two_processes(search, place, capsys):
     kept = json.loads(Path("mine/search.json").read_text())
     limits = [40_000_000, *(int(TABLES[n].dearest_cost * s) for n, s in SHARES), 100_000]
     tables = [latency_table(), *(TABLES[name] for name, _ in SHARES), latency_table(times=3)]
-    assert list(kept["limits"].values()) == limits
-    assert list(kept["costs"].values()) == [table.cost(network) for table in tables]
+    assert [b["limit"] for b in kept["budgets"]] == limits
+    assert [b["cost"] for b in kept["budgets"]] == [table.cost(network) for table in tables]
     assert all(t.cost(network) <= limit for t, limit in zip(tables, limits, strict=True))
     assert out.count(" ms of 40.000 ms (") == 1
     assert out.count(" ms of 0.100 ms (") == 1
@@ -162,7 +162,7 @@ def test_a_penalty_that_misses_hands_nothing_on(search, capsys):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_asked_to_stop(search, capsys, monkeypatch, number):
-    real, calls = searching.heldout_loss, []
+    real, calls = objective.heldout_loss, []
 
     def asking(*arguments):
         calls.append(1)
@@ -170,7 +170,7 @@ def test_asked_to_stop(search, capsys, monkeypatch, number):
             os.kill(os.getpid(), number)
         return real(*arguments)
 
-    monkeypatch.setattr(searching, "heldout_loss", asking)
+    monkeypatch.setattr(objective, "heldout_loss", asking)
     assert search("--budget macs=60% -o mine") == 128 + number
     assert capsys.readouterr().err.splitlines()[-1] == (
         f"stopped by {number.name} after step 14, all saved; give the same command again to go on"

@@ -14,7 +14,14 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import hardcorenas as hc
-from hardcorenas.artifacts import Certificate, Entry, FinetunedFile, Timing, worst
+from hardcorenas.artifacts import (
+    Certificate,
+    Entry,
+    FinetunedFile,
+    LocalSearchRecord,
+    Timing,
+    worst,
+)
 from hardcorenas.cli import terminal
 from hardcorenas.cli.certify import print_certificate
 from hardcorenas.cli.run import print_comparison
@@ -90,10 +97,10 @@ def print_all(problem, outcome):
     print_certificate(certificate())
     print_comparison(outcome)
     print_curve(["latency=1234.567ms", "40%"], [outcome, outcome])
-    local = {"projected_loss": 12.345, "loss": 12.3, "networks": 40}
-    details = {"local_search": local, "effort": {"images": 1_234_567}, "seconds": 36_000.0}
+    local = LocalSearchRecord(12.345, 12.3, 40)
+    file = SimpleNamespace(local_search=local, effort={"images": 1_234_567}, seconds=36_000.0)
     costs = problem.costs(SPACE.lightest)
-    print_found(problem, SimpleNamespace(architecture="e3k3", costs=costs, details=details))
+    print_found(problem, SimpleNamespace(architecture="e3k3", costs=costs, file=file))
 
 
 def test_tables_of_long_names_and_amounts(problem, outcome, capsys, monkeypatch):

@@ -276,7 +276,7 @@ def test_a_certificate_that_is_not_what_was_written_is_refused_by_field(tmp_path
     content["entries"][0]["colour"] = "red"
     del content["digest"]
     path.write_text(json.dumps(content))
-    with pytest.raises(ArtifactError, match=r"entries\[0\]\.colour: is not a field of this file"):
+    with pytest.raises(ArtifactError, match=r"entries\[0\]\.colour: is no field of it"):
         Certificate.load(path)
     with pytest.raises(ArtifactError, match="/dev/full: is not a file"):
         hc.certify(SPACE.lightest, [hc.Budget(hc.count(SPACE, "macs"), "1G")]).save("/dev/full")

@@ -587,7 +587,7 @@ def test_a_card_holds_only_numbers(number):
 def test_a_card_that_lacks_or_adds_a_field_is_refused(field):
     document = json.loads(trained(SMALL)[1].to_json())
     del document["digest"]
-    with pytest.raises(ArtifactError, match="is not a field of this file"):
+    with pytest.raises(ArtifactError, match="is no field of it"):
         Card.from_json(json.dumps(document | {f"{field}s ": 1}))
     del document[field]
     with pytest.raises(ArtifactError, match=f"{field}: is missing|{field}"):
@@ -612,9 +612,7 @@ def finetuned(tmp_path, monkeypatch):
         (tmp_path / "finetune").mkdir(exist_ok=True)
         save_file(network.state_dict(), tmp_path / "finetune" / "network.safetensors")
         supernet = SimpleNamespace(
-            space=SMALL,
-            description={"data": {"classes": card.classes, "mean": card.mean, "std": card.std}},
-            finetuned=lambda _architecture, _folder: network,
+            card=lambda _architecture: card, finetuned=lambda _folder, _architecture: network
         )
         monkeypatch.setattr(TrainedSupernet, "open", lambda _run: supernet)
         where = (tmp_path, card.architecture, tmp_path / "finetune", tmp_path / "out")

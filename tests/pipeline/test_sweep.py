@@ -10,7 +10,7 @@ import pytest
 import hardcorenas as hc
 from hardcorenas.cli import execute as command
 from hardcorenas.errors import HardcorenasError, InfeasibleBudgetError
-from hardcorenas.pipeline import certificate_step, table_step
+from hardcorenas.pipeline import certificates, table_step
 from hardcorenas.pipeline.sweep import sweep
 from pipeline.tiny_run import (
     BeforeHours,
@@ -46,7 +46,7 @@ def clock(monkeypatch):
 
 
 def test_one_table_and_one_model_serve_all_budgets(place, tmp_path, clock, monkeypatch):
-    monkeypatch.setattr(certificate_step, "certify", Judge("PASS"))
+    monkeypatch.setattr(certificates, "certify", Judge("PASS"))
     folder, recorder = tmp_path / "run", Recorder()
     config = place.config(folder, *LIGHT, "budgets=params=90%")
     texts = ["70%", "macs=60%", "latency=50%"]
@@ -124,16 +124,16 @@ def sweep_command(place, folder, tmp_path):
     ],
 )
 def test_the_exit_code_is_that_of_the_worst(sweep_command, monkeypatch, verdicts, code):
-    monkeypatch.setattr(certificate_step, "certify", Judge(*verdicts))
+    monkeypatch.setattr(certificates, "certify", Judge(*verdicts))
     assert sweep_command("--budgets", "latency=70%,latency=50%") == code
 
 
 def test_a_curve_is_printed(sweep_command, folder, capsys, monkeypatch):
-    monkeypatch.setattr(certificate_step, "certify", Judge("PASS", "UNCLEAR"))
+    monkeypatch.setattr(certificates, "certify", Judge("PASS", "UNCLEAR"))
     assert sweep_command("--budgets", "70%, latency=50%") == 3
     lines = capsys.readouterr().out.splitlines()
     assert f"all of it: {folder}" in lines
-    heading = ["budget", "upper bound", "measured", "certificate", "right"]
+    heading = ["budget", "upper bound", "measured", "certificate", "accuracy"]
     (start,) = (
         n
         for n, line in enumerate(lines)

@@ -164,7 +164,7 @@ def test_a_result_file_that_lacks_something_is_refused(known, tmp_path):
             ({}, 1, "holds 1 whole rounds"),
             ({"device": None}, 3, "device: is missing"),
             ({"plan": {"seed": 1}}, 3, "expected a plan"),
-            ({"threads": "two"}, 3, "threads: expected int, got str"),
+            ({"threads": "two"}, 3, "threads: expected a whole number, got a text"),
         ]
     ):
         result_file(tmp_path / str(number), plan, rounds[:count], changes)

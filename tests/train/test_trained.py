@@ -127,12 +127,12 @@ def test_a_torn_description(moved, keep):
         ({"data": {}}, ["data.name: is missing"]),
         ({"data": FACTS}, ["data.mean: is missing"]),
         ({"data": FACTS | {"mean": [0.5]}}, ["data.std: is missing"]),
-        ({"data": [1]}, ["data: expected object, got array"]),
+        ({"data": [1]}, ["data: expected fields, got a list"]),
         ({"space": {"name": "x"}}, ["is not what training wrote"]),
-        ({"space": "tiny"}, ["space: expected object, got str"]),
+        ({"space": "tiny"}, ["space: expected fields, got a text"]),
         ({"recipe": {"epochs": 3}}, ["is not what training wrote"]),
         ({"recipe": {"batch_size": 1}}, ["is not what training wrote", "batch_size"]),
-        ({"seed": "zero"}, ["seed: expected int, got str"]),
+        ({"seed": "zero"}, ["seed: expected a whole number, got a text"]),
     ],
     ids=str,
 )
@@ -185,7 +185,7 @@ def test_weights_that_never_end(moved):
     path.symlink_to("/dev/full")
     with pytest.raises(ArtifactError) as error:
         TrainedSupernet.open(moved).supernet()
-    refused(error, "supernet.safetensors: is not a file")
+    refused(error, "supernet.safetensors: is a pipe or a device")
 
 
 def test_torn_weights(moved):

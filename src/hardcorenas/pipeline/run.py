@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from hardcorenas.artifacts import StepArtifact
+from hardcorenas.artifacts import FinetuneRunFile, StepArtifact
 from hardcorenas.deploy.export import export_step
 from hardcorenas.errors import HardcorenasError, InfeasibleBudgetError
 from hardcorenas.jobs.lock import only_one
 from hardcorenas.jobs.processes import count_of_torchrun, suitable_count
+from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.timm_bridge import require_counterpart
 from hardcorenas.pipeline.certificates import certify_exported, shipped_formats, tightened
 from hardcorenas.pipeline.outcome import Compared, Outcome
@@ -32,7 +33,7 @@ from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from hardcorenas.search.problem import Problem
 from hardcorenas.space import SearchSpace
 from hardcorenas.train.data.named import SETS
-from hardcorenas.train.finetune import FinetuneJob, finetune, finetune_step
+from hardcorenas.train.finetune import FinetuneJob, finetune, finetune_run, finetune_step
 from hardcorenas.train.supernet_training import (
     TrainingJob,
     job_data,
@@ -243,7 +244,7 @@ class _WholeJob:
         if not network.fits:
             raise HardcorenasError(
                 f"{self.config.search.method} with projection {self.config.search.projection} "
-                f"led to a network that breaks the budgets; bcsfw with projection exact never does"
+                f"found a network that breaks the budgets; bcsfw with projection exact never does"
             )
         self.watcher.say(str(network.architecture))
         return network.architecture
@@ -260,11 +261,9 @@ class _WholeJob:
         )
 
     def finetune(self, place: NetworkFolder, network: Architecture) -> FinetunedFile:
-        step = finetune_step(
-            self.finetune_job(network, place.finetune),
-            processes=self.processes,
-            report=self.watcher.finetuning,
-        )
+        job = self.finetune_job(network, place.finetune)
+        _discard_unless_same(job)
+        step = finetune_step(job, processes=self.processes, report=self.watcher.finetuning)
         return self._do("fine-tuning", step, f"{self.config.finetune.start} weights")
 
     def export(self, place: NetworkFolder, network: Architecture, problem: Problem) -> ExportFile:
@@ -289,6 +288,8 @@ class _WholeJob:
             self.finetune_job(network, folder / name.replace(" ", "-"))
             for name, network in networks.items()
         ]
+        for job in jobs:
+            _discard_unless_same(job)
         if all(finetune_step(job).done() for job in jobs):
             self.watcher.skip("comparison", f"{folder} holds them")
         else:
@@ -307,3 +308,11 @@ class _WholeJob:
             return made
         self.watcher.begin(name, note)
         return step.do()
+
+
+def _discard_unless_same(job: FinetuneJob) -> None:
+    """Make room for a fine-tuning where there is one of something else, in a folder of this run."""
+    folder = RunFolder(job.folder)
+    earlier = FinetuneRunFile.load_if_there(folder.description)
+    if earlier is not None and earlier != finetune_run(job):
+        folder.discard()

@@ -59,8 +59,10 @@ def table_step(
     def make() -> None:
         table = measure(
             space,
-            target,
+            device.target,
+            threads=device.threads,
             batch_size=device.batch_size,
+            precision=device.precision,
             confidence=device.confidence,
             minutes=device.minutes,
             readings=readings,

@@ -10,9 +10,11 @@ from dataclasses import replace
 
 import msgspec
 import pytest
+from msgspec import structs
+from safetensors.torch import load_file
 
 import hardcorenas as hc
-from hardcorenas.artifacts import ExportFile
+from hardcorenas.artifacts import ExportFile, SupernetFile
 from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidBudgetError
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import Interrupted
@@ -166,8 +168,10 @@ def test_other_weights_and_other_tables_are_something_else(trained, copied, tmp_
     job = search_job(trained, copied)
     run = RunFolder(shutil.copytree(trained, tmp_path / "run"))
     assert search_step(replace(job, run=run.path)).done() is not None  # where it is does not matter
-    weights = run.load_weights("supernet")
+    weights = load_file(run.weights("supernet"))
     run.save_weights("supernet", {name: 1.001 * value for name, value in weights.items()})
+    made = SupernetFile.load(run.supernet)
+    structs.replace(made, files=digests(run.path, *made.files)).save(run.supernet)
     assert search_step(replace(job, run=run.path)).done() is None
     table = TABLES["macs"]
     dearer = type(table)(
@@ -413,7 +417,7 @@ def test_files_that_are_not_ours(trained, copied, tmp_path):
     ("content", "message"),
     [
         (b'{"format": "hardcorenas.search", "version": 1}', "version 1 is not readable here"),
-        (b'{"format": "hardcorenas.search", "version": 2, "inputs": 3}', "inputs: expected str"),
+        (b'{"format": "hardcorenas.search", "version": 2, "inputs": 3}', "inputs: expected a text"),
         (b'{"format": "hardcorenas.search", "version": 2}', "inputs: is missing"),
         (b'{"format": ' + b"[" * 5000 + b"]" * 5000 + b"}", "nested too deeply"),
         (b"\xff\xfe", "is not a text file"),
@@ -507,11 +511,11 @@ def test_exported_files_go_with_their_network_unless_they_were_changed(trained, 
 def test_from_python(trained, tmp_path, whole):
     """Statistics of batch norms are those of training images, as for the command."""
     job = search_job(trained, tmp_path / "network")
-    found = search_supernet(trained, job.budgets, settings=job.settings, folder=job.folder)
+    found = search_supernet(trained, job.budgets, **vars(job.settings), folder=job.folder)
     assert kept(found.folder) == kept(whole())
     assert found.architecture == Architecture.load(tmp_path / "network" / "architecture.json")
     shutil.copytree(trained, tmp_path / "run")
-    found = search_supernet(tmp_path / "run", job.budgets, settings=job.settings, seed=5)
+    found = search_supernet(tmp_path / "run", job.budgets, **vars(job.settings), seed=5)
     named = network_name(job.budgets, job.settings, 5)
     assert found.folder == tmp_path / "run" / "networks" / named
     assert found.file.seed == 5

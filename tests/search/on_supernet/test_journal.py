@@ -236,11 +236,14 @@ def test_answers_at_other_points_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b'{"value": "1.0", "network": "e2k3"}\n', r"value: expected float, got str"),
-        (b'{"value": 1.0, "network": 7}\n', r"network: expected str, got int"),
-        (b'{"value": 1.0, "alpha": [[null]]}\n', r"alpha\[0\]\[0\]: expected float, got null"),
+        (b'{"value": "1.0", "network": "e2k3"}\n', r"value: expected a number, got a text"),
+        (b'{"value": 1.0, "network": 7}\n', r"network: expected a text, got a whole number"),
+        (
+            b'{"value": 1.0, "alpha": [[null]]}\n',
+            r"alpha\[0\]\[0\]: expected a number, got nothing",
+        ),
         (b'{"network": "e2k3"}\n', r"value: is missing"),
-        (b'{"value": 1.0, "more": 1}\n', r"more: is not a field"),
+        (b'{"value": 1.0, "more": 1}\n', r"more: is no field"),
         (b"\xff\xfe\n", r"is not a text file"),
     ],
 )

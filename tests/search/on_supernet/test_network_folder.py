@@ -83,11 +83,14 @@ def test_points_and_steps_come_back(tmp_path):
     ("line", "message"),
     [
         (b"\xff\xfe\n", "is not a text file"),
-        (b'{"index": ' + b"[" * 5000 + b"]" * 5000 + b"}\n", "line 1 is not JSON"),
-        (b'{"index": [[[1]]], "value": 1.0, "costs": [], "slack": []}\n', "index: expected int"),
-        (b'{"index": 0, "value": "low", "costs": [], "slack": []}\n', "value: expected float"),
+        (b'{"index": ' + b"[" * 5000 + b"]" * 5000 + b"}\n", "line 1: is not a record: not JSON"),
+        (
+            b'{"index": [[[1]]], "value": 1.0, "costs": [], "slack": []}\n',
+            "index: expected a whole number",
+        ),
+        (b'{"index": 0, "value": "low", "costs": [], "slack": []}\n', "value: expected a number"),
         (b'{"index": 0, "value": 1.0}\n', "costs: is missing"),
-        (b"7\n", "expected object, got int"),
+        (b"7\n", "expected fields, got a whole number"),
     ],
     ids=lambda value: str(value)[:30],
 )

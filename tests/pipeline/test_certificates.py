@@ -7,16 +7,17 @@ import json
 
 import msgspec
 import pytest
-from hardcorenas.config import CertifyConfig
-from hardcorenas.pipeline.certificate_step import Certified, certify_exported, tightened
 
 import hardcorenas as hc
 from hardcorenas.artifacts import Certificate, Timing
 from hardcorenas.deploy.network_timing import is_clean
+from hardcorenas.deploy.settings import CertifySettings
 from hardcorenas.errors import HardcorenasError
-from hardcorenas.pipeline import certificate_step
+from hardcorenas.pipeline import certificates
+from hardcorenas.pipeline.certificates import Certified, certify_exported, tightened
 from hardcorenas.pipeline.run import run
 from hardcorenas.resources import AdditiveTable
+from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from pipeline.tiny_run import (
     Judge,
     Recorder,
@@ -50,7 +51,7 @@ def judged(place, folder, tmp_path, monkeypatch):
         texts = ",".join(
             f"{tmp_path}/{text}" if ".json" in text else text for text in budgets.split(",")
         )
-        monkeypatch.setattr(certificate_step, "certify", judge)
+        monkeypatch.setattr(certificates, "certify", judge)
         recorder = Recorder()
         config = place.config(folder, *LIGHT, f"budgets={texts}", *changes)
         return run(config, recorder), recorder
@@ -239,17 +240,11 @@ def test_a_certificate_is_of_one_file_and_its_budgets(exported, monkeypatch):
         [first[0]],
         [hc.Budget(latency_table(times=11), f"{first[0].limit}ns"), first[1]],
     )
-    monkeypatch.setattr(certificate_step, "certify", Judge("PASS"))
+    monkeypatch.setattr(certificates, "certify", Judge("PASS"))
 
     def steps(budgets):
         recorder = Recorder()
-        certify_exported(
-            exported.parent,
-            budgets,
-            certificate=exported.with_name("certificate.json"),
-            config=CertifyConfig(),
-            watcher=recorder,
-        )
+        certify_exported(NetworkFolder(exported.parent), budgets, CertifySettings(), recorder)
         return recorder.begun, recorder.skipped
 
     timed, known = (["certificate"], []), ([], ["certificate"])
