@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo examples test docs commands pictures lint format bench stress experiments experiments-cifar10 \
+.PHONY: setup demo examples check test docs commands pictures lint format bench stress experiments experiments-cifar10 \
 	experiments-quick clean
 
 setup: .venv/.installed
@@ -24,6 +24,10 @@ examples: setup
 	$(BIN)/python examples/hard_budgets.py
 	$(BIN)/python examples/latency_budget.py
 	$(BIN)/python examples/whole_job.py
+
+# While you work: format, lint, types, and the tests that need no training, no clock and no browser.
+check: lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 # Two processes of tests, each with one thread: threads would only wait for each other.
 test: lint
