@@ -61,7 +61,8 @@ def judged(place, folder, tmp_path, monkeypatch):
 
 def limits(network_folder):
     """What a network was searched with."""
-    return json.loads((network_folder / "search.json").read_text())["limits"]
+    budgets = json.loads((network_folder / "search.json").read_text())["budgets"]
+    return {budget["label"]: budget["limit"] for budget in budgets}
 
 
 def test_a_miss_is_taken_off_the_budget_until_it_passes(judged, folder):

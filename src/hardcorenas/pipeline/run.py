@@ -304,7 +304,7 @@ class _WholeJob:
         """Return the artifact of a step, made now if it is not done."""
         made = step.done()
         if made is not None:
-            self.watcher.skip(name, f"{step.path} is of these inputs")
+            self.watcher.skip(name, f"{step.path} is there and of the same inputs")
             return made
         self.watcher.begin(name, note)
         return step.do()
