@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from hardcorenas.files import Json
     from hardcorenas.space import SearchSpace
-    from hardcorenas.train.data.decoding import Progress
+    from hardcorenas.train.data.images import Progress
     from hardcorenas.train.recipe import Recipe
     from hardcorenas.train.training_run import MomentReport
 

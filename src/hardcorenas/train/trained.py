@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hardcorenas.files import Json
     from hardcorenas.train.data import ImageData
-    from hardcorenas.train.data.decoding import Progress
+    from hardcorenas.train.data.images import Progress
 
 Model = TypeVar("Model", Supernet, Network)
 
