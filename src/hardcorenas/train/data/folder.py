@@ -119,7 +119,13 @@ def scan(folder: str | Path) -> ImageFolder:
         parts = [name for name in ("train", "val", "test") if (root / name).is_dir()]
         classes = _classes(root / "train")
         for part in parts[1:]:
-            _check_same(root, classes, part)
+            differing = sorted(set(classes) ^ set(_folders(root / part)))
+            if differing:
+                where = "train" if differing[0] in classes else part
+                raise DataError(
+                    f"{root}: train/ and {part}/ have different classes: {differing[0]!r} is only "
+                    f"in {where}/; is a folder mislabelled?"
+                )
         return ImageFolder(root, classes, {p: _list(root / p, classes) for p in parts})
     except OSError as error:
         raise DataError(f"{error.filename or root}: cannot be read ({error.strerror})") from error
@@ -248,17 +254,6 @@ def _classes(root: Path) -> tuple[str, ...]:
                 f"class? rename or merge them"
             )
     return tuple(names)
-
-
-def _check_same(root: Path, classes: tuple[str, ...], part: str) -> None:
-    """Require a part to have the classes of ``train/``."""
-    differing = sorted(set(classes) ^ set(_folders(root / part)))
-    if differing:
-        where = "train" if differing[0] in classes else part
-        raise DataError(
-            f"{root}: train/ and {part}/ have different classes: {differing[0]!r} is only in "
-            f"{where}/; is a folder mislabelled?"
-        )
 
 
 def _list(root: Path, classes: tuple[str, ...]) -> tuple[ImageFile, ...]:

@@ -136,13 +136,11 @@ class ArrayImages(Images):
         self, array: NDArray[np.uint8], labels: NDArray[np.int64], rows: Indices | None = None
     ) -> None:
         """Take images ``array[rows]``, or all of them, ``N × channels × side × side``."""
-        assert array.ndim == 4
-        assert array.shape[2] == array.shape[3]
-        self._array = array
-        self._rows = np.arange(len(array)) if rows is None else rows
+        count, self.channels, self.side, width = array.shape
+        assert width == self.side
+        self._array, self.labels = array, labels
+        self._rows = np.arange(count) if rows is None else rows
         assert len(self._rows) == len(labels)
-        self.labels = labels
-        self.channels, self.side = array.shape[1], array.shape[2]
 
     def read(self, indices: Indices) -> NDArray[np.uint8]:
         """Return images by indexing the array once."""

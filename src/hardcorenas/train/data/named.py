@@ -32,30 +32,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_FASHION = [
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-]
-_CIFAR10 = [
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-]
+_FASHION = (
+    *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
+    *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+)
+_CIFAR10 = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
 _LUMA = np.array([19595, 38470, 7471])  # BT.601 in 65536ths, as Pillow rounds it
 _CHUNK = 1024
 _IDX_MAGIC = {1: 2049, 3: 2051}  # by number of dimensions: labels, images
@@ -85,10 +69,12 @@ class NamedSet:
 
     @property
     def path(self) -> Path:
-        """Where the set is, or will be."""
+        """Where the set is, or will be: ``$HARDCORENAS_DATA``, else ``~/.cache/hardcorenas``."""
         if self.is_embedded:
             return Path(str(resources.files("hardcorenas.train.data") / f"{self.name}.npz"))
-        return cache_folder() / f"{self.name}.npz"
+        chosen = os.environ.get("HARDCORENAS_DATA")
+        folder = Path(chosen) if chosen else Path.home() / ".cache" / "hardcorenas"
+        return folder / f"{self.name}.npz"
 
     def read(self) -> Arrays:
         """Return the set, or say how to fetch it."""
@@ -143,17 +129,11 @@ class NamedSet:
 SETS = {
     known.name: known
     for known in (
-        NamedSet("fashion-mnist-sample", tuple(_FASHION), 1, 28, 6_000, 1_000, is_embedded=True),
-        NamedSet("fashion-mnist", tuple(_FASHION), 1, 28, 60_000, 10_000),
-        NamedSet("cifar10", tuple(_CIFAR10), 3, 32, 50_000, 10_000),
+        NamedSet("fashion-mnist-sample", _FASHION, 1, 28, 6_000, 1_000, is_embedded=True),
+        NamedSet("fashion-mnist", _FASHION, 1, 28, 60_000, 10_000),
+        NamedSet("cifar10", _CIFAR10, 3, 32, 50_000, 10_000),
     )
 }
-
-
-def cache_folder() -> Path:
-    """Return the folder of fetched sets: ``$HARDCORENAS_DATA``, else ``~/.cache/hardcorenas``."""
-    chosen = os.environ.get("HARDCORENAS_DATA")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "hardcorenas"
 
 
 def converted(images: NDArray[np.uint8], *, channels: int, side: int) -> NDArray[np.uint8]:
