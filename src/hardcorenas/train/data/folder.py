@@ -189,15 +189,12 @@ def open_images(
         return ArrayImages(array, labels)
     check_mislabelled(folder, progress)
     if not fits:
-        for _ in read_all(read_size, files, what="checking files", progress=progress):
-            pass
+        list(read_all(read_size, files, what="checking files", progress=progress))
         return FileImages(labels, channels, side, files)
     read = partial(read_image, channels=channels, side=side)
     decoded = read_all(read, files, what="reading images", progress=progress)
     if saved is None:
-        array = np.empty(shape, dtype=np.uint8)
-        for row, image in enumerate(decoded):
-            array[row] = image
+        array = np.fromiter(decoded, np.dtype((np.uint8, shape[1:])), len(files))
         return ArrayImages(array, labels)
     _write(saved, shape, decoded)
     for older in saved.parent.glob(f"images-{which}-{'[0-9a-f]' * 16}.npy"):
