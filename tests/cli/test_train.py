@@ -15,7 +15,7 @@ from cli.one_line_error import require_one_line_error
 from hardcorenas.artifacts import RunFile
 from hardcorenas.cli import execute
 from hardcorenas.jobs import processes
-from hardcorenas.train.tasks import Supervised
+from hardcorenas.train.loop import Supervised
 from hardcorenas.train.trained import TrainedSupernet
 from train.tiny_task import SPACE, SPACE_TOML, write_images
 

@@ -20,8 +20,8 @@ from hardcorenas.networks.build import build
 from hardcorenas.train import finetune as module
 from hardcorenas.train.evaluate import ready_network
 from hardcorenas.train.finetune import finetune, finetune_run, finetune_step
+from hardcorenas.train.loop import Supervised
 from hardcorenas.train.supernet_training import TrainingJob, train_supernet
-from hardcorenas.train.tasks import Supervised
 from hardcorenas.train.trained import TrainedSupernet
 from pipeline import tiny_search
 from pipeline.tiny_search import EPOCHS, SPACE, finetune_job, killed, met

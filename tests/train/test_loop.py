@@ -14,12 +14,10 @@ from torch.nn import functional
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.build import build
 from hardcorenas.train.data import BatchPlan, training_batches
-from hardcorenas.train.divergence import TrainingError
 from hardcorenas.train.evaluate import accuracy, ready_network, representatives
-from hardcorenas.train.loop import Phase
-from hardcorenas.train.state import low_precision
+from hardcorenas.train.loop import Phase, Supervised
+from hardcorenas.train.state import TrainingError, low_precision
 from hardcorenas.train.supernet_training import train_supernet
-from hardcorenas.train.tasks import Supervised
 from train.tiny_task import (
     ALONE,
     RECIPE,
@@ -196,7 +194,7 @@ class Itself:
 def test_the_learning_rate(warmup_epochs):
     """Read off from how far the weight goes."""
     rates = []
-    callbacks = {"progress": lambda step, loss, rate, seconds: rates.append(rate)}
+    callbacks = {"progress": lambda step, **facts: rates.append(facts["learning_rate"])}
     recipe = PLAIN.replace(warmup_epochs=warmup_epochs)
     model = OneNumber()
     places = [0.0, *(float(s[0]["weight"]) for s in states(model, Itself(), recipe))]
@@ -208,7 +206,7 @@ def test_the_learning_rate(warmup_epochs):
 
 def test_the_loss_told_is_the_mean_of_the_last_ten():
     told = []
-    callbacks = {"progress": lambda step, loss, rate, seconds: told.append((step, loss))}
+    callbacks = {"progress": lambda step, **facts: told.append((step, facts["loss"]))}
     train_quietly(OneNumber(), Itself(), PLAIN, epochs=5, callbacks=callbacks)
     places = np.cumsum([0, *(-rate(step) for step in range(STEPS - 1))])
     assert [step for step, _ in told] == [10, 20]

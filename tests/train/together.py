@@ -48,7 +48,7 @@ class InTurn:
 
 def train_quietly(model, task, recipe, *, epochs=1, processes=ALONE, data=None, **options):
     """Train a model at a peak rate of 0.1 with callbacks that do nothing, if not given."""
-    told = {"save": lambda state: None, "progress": lambda *facts: None}
+    told = {"save": lambda state: None, "progress": lambda step, **facts: None}
     told["epoch_done"] = lambda model, step: None
     callbacks = Callbacks(**{**told, **options.pop("callbacks", {})})
     phase = Phase("heaviest", options.pop("number", 0), task, epochs, learning_rate=0.1)

@@ -73,8 +73,7 @@ def _print_known() -> None:
 
 
 def _fetch(name: str, source: Path | None) -> None:
-    from hardcorenas.train.data.fetching import fetch
-    from hardcorenas.train.data.named import SETS
+    from hardcorenas.train.data.named import SETS, fetch
 
     known = SETS[name]
     if known.is_embedded:
@@ -90,8 +89,8 @@ def _fetch(name: str, source: Path | None) -> None:
 
 def _check(folder: str, resolution: int, channels: int, seed: int, heldout_share: float) -> None:
     from hardcorenas.train.data import load_data
-    from hardcorenas.train.data.decoding import read_all, read_size
     from hardcorenas.train.data.folder import scan
+    from hardcorenas.train.data.images import read_all, read_size
 
     with ProgressBar() as bar:
         loaded = load_data(

@@ -23,7 +23,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed import Store, TCPStore  # type: ignore[attr-defined]
-from torch.multiprocessing.spawn import start_processes
+from torch.multiprocessing.spawn import ProcessContext, start_processes
 from torch.nn.parallel import DistributedDataParallel
 
 from hardcorenas.errors import HardcorenasError, InvalidArgumentError, shown
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
-    from torch.multiprocessing.spawn import ProcessContext
 
 R = TypeVar("R")
 
@@ -77,7 +76,8 @@ class Processes:
         """Return sums over all processes, the same in each."""
         if self.count == 1:
             return list(values)
-        tensor = torch.tensor(values, dtype=torch.float64, device=self._meeting_place())
+        place = self.device if dist.get_backend() == "nccl" else "cpu"
+        tensor = torch.tensor(values, dtype=torch.float64, device=place)
         dist.all_reduce(tensor)
         return [float(value) for value in tensor]
 
@@ -134,9 +134,6 @@ class Processes:
         if self.count > 1:
             dist.barrier()
 
-    def _meeting_place(self) -> torch.device:
-        return self.device if dist.get_backend() == "nccl" else torch.device("cpu")
-
 
 def count_of_torchrun() -> int:
     """Return how many processes ``torchrun`` has started, or 0 if it has not."""
@@ -161,8 +158,15 @@ def suitable_count(batch_size: int) -> int:
     return count
 
 
-def require_processes(count: int, batch_size: int | None = None) -> None:
-    """Refuse a number of processes that cannot be, or cannot share a batch equally."""
+def require_processes(count: int, batch_size: int | None = None, pieces: int = 0) -> None:
+    """Refuse a number of processes that cannot be, or cannot share a batch equally.
+
+    Args:
+        count: How many; under ``torchrun`` its own number counts.
+        batch_size: Images that all of them share.
+        pieces: In how many pieces each runs its share, of two images at least.
+    """
+    count = count_of_torchrun() or count
     if count < 1 or (batch_size is not None and batch_size % count):
         expected = "at least 1" if batch_size is None else f"that divides the batch of {batch_size}"
         raise InvalidArgumentError(f"processes: expected a number {expected}, got {shown(count)}")
@@ -171,13 +175,15 @@ def require_processes(count: int, batch_size: int | None = None) -> None:
         raise InvalidArgumentError(
             f"processes: expected at most {most}, {_MOST_A_CORE} for each core, got {shown(count)}"
         )
+    if batch_size is not None and batch_size < 2 * count * pieces:
+        raise InvalidArgumentError(
+            f"batch_size: {batch_size} images are fewer than two for each of {pieces} pieces in "
+            f"{count} processes"
+        )
 
 
 def run_together(
-    count: int,
-    work: Callable[..., Any],
-    *arguments: Any,
-    first_only: dict[str, Any] | None = None,
+    count: int, work: Callable[..., Any], *arguments: Any, first_only: dict[str, Any] | None = None
 ) -> Any:
     """Call ``work(processes, *arguments)`` in several processes; return what the first returns.
 
@@ -223,7 +229,11 @@ def _run_with_others(
     except RuntimeError as error:
         if "Connection" not in str(error) and "gloo" not in str(error).lower():
             raise
-        raise HardcorenasError(_why_another_ended(others, store)) from error
+        for other in others.processes:  # which say why before they end
+            other.join(timeout=5)
+        said = store.get(_ERROR).decode() if store.check([_ERROR]) else ""
+        told = f"another process of this training has ended: {said}" if said else _OTHER_ENDED
+        raise HardcorenasError(told) from error
     except KeyboardInterrupt:
         for other in others.processes:  # which may only just be importing torch
             other.terminate()
@@ -244,7 +254,8 @@ def _one_of_the_others(
     _use_processor(threads=max(1, num_cores() // count))
     store = None
     try:
-        _take_ctrl_c()
+        if hasattr(signal, "pthread_sigmask"):  # Ctrl-C counts from now on, one that waited at once
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         store = TCPStore("127.0.0.1", port, count, is_master=False, timeout=_PATIENCE_TO_MEET)
         store.set_timeout(_PATIENCE)
         store.add(_STARTED, 1)
@@ -270,21 +281,6 @@ def _ctrl_c_waits() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _take_ctrl_c() -> None:
-    """Take Ctrl-C from now on, and one that has waited at once."""
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
-def _why_another_ended(others: ProcessContext, store: TCPStore) -> str:
-    """Return what another process has said before it ended, or a guess."""
-    for other in others.processes:
-        other.join(timeout=5)
-    if store.check([_ERROR]):
-        return f"another process of this training has ended: {store.get(_ERROR).decode()}"
-    return _OTHER_ENDED
 
 
 def _wait_until_started(others: ProcessContext, store: TCPStore) -> None:

@@ -20,13 +20,13 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import filelock
 import safetensors
 import torch
 from safetensors.torch import load, save
 
 from hardcorenas import files
 from hardcorenas.errors import ArtifactError, HardcorenasError, shown
-from hardcorenas.jobs.lock import only_one
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,6 +41,30 @@ _LOCK = ".lock"
 _WEIGHTS = ("network", "supernet", "heaviest")
 _DECODED = re.compile(r"\.?images-[0-9a-f]{16}-[0-9a-f]{16}\.npy(\.hardcorenas-\w{8})?")
 _CHECKPOINT = b"hardcorenas.checkpoint 2 "  # what it is, its version; then the digest of the rest
+
+
+@contextmanager
+def only_one(folder: Path, name: str = ".run.lock") -> Iterator[None]:
+    """Hold a folder for as long as this lasts; the end of the process lets go of it too.
+
+    Args:
+        folder: Made if it is not there.
+        name: Of the lock; a job inside of another, in the same folder, takes another.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(folder / name)
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        raise HardcorenasError(
+            f"{folder}: another run is at work here; wait for it, or end it"
+        ) from None
+    except OSError as error:
+        raise ArtifactError(f"{folder}: cannot be written ({files.reason(error)})") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class RunFolder:
@@ -71,7 +95,9 @@ class RunFolder:
         """
         if self.description.exists():
             self._require_same(kind, expected)
-        elif self.path.exists() and (not self.path.is_dir() or any(self._foreign())):
+        elif self.path.exists() and (
+            not self.path.is_dir() or any(map(self._is_foreign, self.path.iterdir()))
+        ):
             raise HardcorenasError(
                 f"{self.path}: is not empty and not a run's folder; give another {self._option}"
             )
@@ -162,21 +188,17 @@ class RunFolder:
         for name, digest in digests.items():
             there = files.digest(self.path / name)
             if there != digest:
-                problem = (
-                    "is not as it was written, its digest differs" if there else "no such file"
-                )
+                why = "is not as it was written, its digest differs" if there else "no such file"
                 raise ArtifactError(
-                    f"{self.path / name}: {problem}; restore it, or train anew in another folder"
+                    f"{self.path / name}: {why}; restore it, or train anew in another folder"
                 )
 
-    def _foreign(self) -> Iterator[Path]:
-        """Yield what is there and cannot come from a run that ended while reading its data."""
-        for path in self.path.iterdir():
-            is_cache = path == self.decoded and path.is_dir() and not path.is_symlink()
-            if is_cache and all(_DECODED.fullmatch(inner.name) for inner in path.iterdir()):
-                continue
-            if not path.name.startswith("."):
-                yield path
+    def _is_foreign(self, path: Path) -> bool:
+        """Return whether a file cannot come from a run that ended while reading its data."""
+        is_cache = path == self.decoded and path.is_dir() and not path.is_symlink()
+        if is_cache and all(_DECODED.fullmatch(inner.name) for inner in path.iterdir()):
+            return False
+        return not path.name.startswith(".")
 
     def _require_same(self, kind: type[Artifact], expected: Json) -> None:
         there = kind.load(self.description).to_dict()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hardcorenas.errors import HardcorenasError
 
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import FrameType
 
     from hardcorenas.jobs.processes import Processes
 
@@ -62,12 +62,7 @@ class StopSignals:
                 self._before[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         if self.received and kind is None:  # it came when nothing was left to stop: pass it on

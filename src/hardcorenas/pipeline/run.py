@@ -16,9 +16,8 @@ import numpy as np
 from hardcorenas.artifacts import FinetuneRunFile, StepArtifact
 from hardcorenas.deploy.export import export_step
 from hardcorenas.errors import HardcorenasError, InfeasibleBudgetError
-from hardcorenas.jobs.lock import only_one
 from hardcorenas.jobs.processes import count_of_torchrun, suitable_count
-from hardcorenas.jobs.run_folder import RunFolder
+from hardcorenas.jobs.run_folder import RunFolder, only_one
 from hardcorenas.networks.timm_bridge import require_counterpart
 from hardcorenas.pipeline.certificates import certify_exported, shipped_formats, tightened
 from hardcorenas.pipeline.outcome import Compared, Outcome

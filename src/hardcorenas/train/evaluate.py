@@ -6,6 +6,7 @@ network is judged by itself it gets statistics of its own: `recalibrate_`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,19 +15,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim.swa_utils import update_bn
 
-from hardcorenas.networks.build import channels_last
-from hardcorenas.space import Architecture
+from hardcorenas.networks.build import Network, channels_last
+from hardcorenas.space import Architecture, SearchSpace
 from hardcorenas.supernet.paths import sample_paths
-from hardcorenas.train.data import evaluation_batches
+from hardcorenas.train.data import ImageData, Images, evaluation_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from hardcorenas.jobs.processes import Processes
-    from hardcorenas.networks.build import Network
-    from hardcorenas.space import SearchSpace
     from hardcorenas.supernet.model import Supernet
-    from hardcorenas.train.data import ImageData, Images
 
 CALIBRATION_IMAGES = 1024
 
@@ -126,40 +124,9 @@ def heldout_loss(
     """
     network = ready_network(supernet, architecture, data, processes)
     batches = evaluation_batches(data, data.heldout, processes, limit=limit)
-    total, seen = _total_loss(network, batches)
-    total_of_all, seen_by_all = processes.sum(total, seen)
-    return total_of_all / seen_by_all
+    return _mean(network, batches, processes, partial(functional.cross_entropy, reduction="sum"))
 
 
-def loss_on_batches(
-    supernet: Supernet, architecture: Architecture, batches: Iterable[tuple[Tensor, Tensor]]
-) -> float:
-    """Return the mean loss of a network of a supernet, with the statistics of these images.
-
-    Args:
-        supernet: The supernet.
-        architecture: Which network of it.
-        batches: Images and labels; gone through several times.
-    """
-    network = supernet.extract(architecture)
-    # Statistics are means over batches, whatever their sizes: a small last one is left out.
-    usual = max(len(labels) for _, labels in batches)
-    update_bn((images for images, _ in batches if 2 * len(images) >= usual), network)
-    total, seen = _total_loss(network.eval(), batches)
-    return total / seen
-
-
-@torch.no_grad()
-def _total_loss(network: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> tuple[float, int]:
-    """Return the loss of all images added up, and how many there are."""
-    total, seen = 0.0, 0
-    for images, labels in batches:
-        total += float(functional.cross_entropy(network(images), labels, reduction="sum"))
-        seen += len(labels)
-    return total, seen
-
-
-@torch.no_grad()
 def accuracy(
     network: nn.Module,
     data: ImageData,
@@ -168,9 +135,21 @@ def accuracy(
     limit: int | None = None,
 ) -> float:
     """Return the accuracy of a network in evaluation mode."""
-    correct = seen = 0
-    for images, labels in evaluation_batches(data, part, processes, limit=limit):
-        correct += int((network(images).argmax(1) == labels).sum())
+    batches = evaluation_batches(data, part, processes, limit=limit)
+    return _mean(network, batches, processes, lambda y, labels: (y.argmax(1) == labels).sum())
+
+
+@torch.no_grad()
+def _mean(
+    network: nn.Module,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    processes: Processes,
+    total_of: Callable[[Tensor, Tensor], Tensor],
+) -> float:
+    """Return the mean over all images of what has this total over logits and labels."""
+    total, seen = 0.0, 0
+    for images, labels in batches:
+        total += float(total_of(network(images), labels))
         seen += len(labels)
-    correct_of_all, seen_by_all = processes.sum(correct, seen)
-    return correct_of_all / seen_by_all
+    total_of_all, seen_by_all = processes.sum(total, seen)
+    return total_of_all / seen_by_all

@@ -7,7 +7,7 @@ network with w̄*. For comparison it can start from scratch and be trained in ju
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -19,28 +19,22 @@ from hardcorenas import files
 from hardcorenas.artifacts import FinetunedFile, FinetuneRunFile, Moment
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.jobs import step
-from hardcorenas.jobs.processes import (
-    Processes,
-    count_of_torchrun,
-    require_processes,
-    run_together,
-)
+from hardcorenas.jobs.processes import Processes, require_processes, run_together
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import StopSignals
 from hardcorenas.networks.build import Network, build, channels_last
 from hardcorenas.space import Architecture
 from hardcorenas.train.evaluate import CALIBRATION_IMAGES, accuracy, recalibrate_, training_images
-from hardcorenas.train.loop import Phase
+from hardcorenas.train.loop import Phase, Supervised
 from hardcorenas.train.recipe import FinetuneSettings
-from hardcorenas.train.tasks import Supervised
 from hardcorenas.train.trained import TrainedSupernet
 from hardcorenas.train.training_run import EVALUATION_IMAGES, Plan, TrainingRun, require_valid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from hardcorenas.train.data import ImageData
+    from hardcorenas.train.training_run import MomentReport
 
 FINETUNE = "finetune"
 EVALUATIONS = 4  # while training
@@ -91,15 +85,10 @@ def finetune(
     """
     if not jobs:
         return []
-    supernet = TrainedSupernet.open(jobs[0].run)
-    require_processes(count_of_torchrun() or processes, supernet.recipe.batch_size)
-    steps = [finetune_step(job) for job in jobs]
-    made = [each.done() for each in steps]
-    if None in made:
+    require_processes(processes, TrainedSupernet.open(jobs[0].run).recipe.batch_size)
+    if not all(finetune_step(job).done() for job in jobs):
         run_together(processes, _finetune_all, list(jobs), first_only={"report": report})
-        made = [each.done() for each in steps]
-    assert None not in made, "all jobs are done"
-    return [each for each in made if each is not None]
+    return [FinetunedFile.load(RunFolder(job.folder).finetuned) for job in jobs]
 
 
 def finetune_step(
@@ -144,7 +133,8 @@ def _finetune_all(
     with StopSignals() as signals:
         for job in jobs:
             if finetune_step(job).done() is None:
-                _finetune(processes, job, supernet, data, signals=signals, report=report)
+                tell = None if report is None else partial(report, job)
+                _finetune(processes, job, supernet, data, signals=signals, report=tell)
             processes.wait()  # the first has written what all look at
 
 
@@ -155,7 +145,7 @@ def _finetune(
     data: ImageData,
     *,
     signals: StopSignals,
-    report: FinetuneReport | None,
+    report: MomentReport | None,
 ) -> None:
     """Train one network; write its weights, and how good it became."""
     folder, described = RunFolder(job.folder, option="--output"), finetune_run(job)
@@ -172,16 +162,25 @@ def _finetune(
             EVALUATIONS,
             job.save_seconds,
         )
-        tell = None if report is None else partial(report, job)
         run = held.enter_context(
-            TrainingRun(folder, plan, data, processes=processes, signals=signals, report=tell)
+            TrainingRun(folder, plan, data, processes=processes, signals=signals, report=report)
         )
-        averaged = run.train(
-            channels_last(_start(job, supernet)).to(processes.device),
-            _phase(described, supernet, processes),
-            partial(_accuracies, data, processes),
-        )
-        _finish(run, described, _ready(averaged, data, processes, 4 * CALIBRATION_IMAGES))
+        model = channels_last(_start(job, supernet)).to(processes.device)
+        averaged = run.train(model, _phase(run, described, supernet), partial(_accuracies, run))
+        network = _ready(run, averaged, 4 * CALIBRATION_IMAGES)
+        heldout = accuracy(network, data, data.heldout, processes)
+        test = None if data.test is None else accuracy(network, data, data.test, processes)
+        if processes.is_first:
+            folder.save_weights("network", network.state_dict())
+            FinetunedFile(
+                inputs=plan.inputs,
+                files=step.digests(folder.path, folder.weights("network").name),
+                architecture=described.architecture,
+                heldout=heldout,
+                test=test,
+                seconds=run.seconds,
+            ).save(folder.finetuned)
+            folder.checkpoint.unlink(missing_ok=True)  # nothing is left to go on with
 
 
 def _start(job: FinetuneJob, supernet: TrainedSupernet) -> Network:
@@ -192,49 +191,28 @@ def _start(job: FinetuneJob, supernet: TrainedSupernet) -> Network:
     return build(supernet.space, architecture)
 
 
-def _phase(described: FinetuneRunFile, supernet: TrainedSupernet, processes: Processes) -> Phase:
-    teacher = None
-    if described.distillation:
-        teacher = supernet.heaviest().to(processes.device).requires_grad_(False)
+def _phase(run: TrainingRun, described: FinetuneRunFile, supernet: TrainedSupernet) -> Phase:
+    recipe, share, teacher = run.plan.recipe, described.distillation, None
+    if share:
+        teacher = supernet.heaviest().to(run.processes.device).requires_grad_(False)
     task = Supervised(
-        num_classes=supernet.space.num_classes,
-        label_smoothing=supernet.recipe.label_smoothing,
-        mixup=supernet.recipe.mixup,
+        supernet.space.num_classes,
+        recipe.label_smoothing,
+        recipe.mixup,
         teacher=teacher,
-        distillation=described.distillation,
+        distillation=share,
     )
     epochs, rate = described.epochs, described.learning_rate
     return Phase(FINETUNE, _PHASE_NUMBER, task, epochs, rate, all_used=True)
 
 
-def _ready(averaged: Network, data: ImageData, processes: Processes, num_images: int) -> Network:
+def _ready(run: TrainingRun, averaged: Network, num_images: int) -> Network:
     """Return a copy of the averaged network with statistics of its own weights."""
     network = copy.deepcopy(averaged)
-    recalibrate_(network, training_images(data, processes, num_images), processes)
+    recalibrate_(network, training_images(run.data, run.processes, num_images), run.processes)
     return network.eval()
 
 
-def _accuracies(
-    data: ImageData, processes: Processes, averaged: Network
-) -> Iterator[tuple[str, float]]:
-    network = _ready(averaged, data, processes, CALIBRATION_IMAGES)
-    yield "network", accuracy(network, data, data.heldout, processes, EVALUATION_IMAGES)
-
-
-def _finish(run: TrainingRun, described: FinetuneRunFile, network: Network) -> None:
-    data, processes, folder, test = run.data, run.processes, run.folder, None
-    heldout = accuracy(network, data, data.heldout, processes)
-    if data.test is not None:
-        test = accuracy(network, data, data.test, processes)
-    if not processes.is_first:
-        return
-    folder.save_weights("network", network.state_dict())
-    FinetunedFile(
-        inputs=run.plan.inputs,
-        files=step.digests(folder.path, folder.weights("network").name),
-        architecture=described.architecture,
-        heldout=heldout,
-        test=test,
-        seconds=run.seconds,
-    ).save(folder.finetuned)
-    folder.checkpoint.unlink(missing_ok=True)  # nothing is left to go on with
+def _accuracies(run: TrainingRun, averaged: Network) -> Iterator[tuple[str, float]]:
+    network = _ready(run, averaged, CALIBRATION_IMAGES)
+    yield "network", accuracy(network, run.data, run.data.heldout, run.processes, EVALUATION_IMAGES)

@@ -1,9 +1,10 @@
-"""The training loop: one for every phase and every kind of model."""
+"""The training loop: one for every phase and every kind of model; and what a step minimises."""
 
 from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,24 +12,79 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
-from hardcorenas.jobs.signals import Interrupted
-from hardcorenas.train.data import BatchPlan, num_batches, training_batches
+from hardcorenas.jobs.signals import Interrupted, StopSignals
+from hardcorenas.torchvision_import import prepare_torchvision
+from hardcorenas.train.data import BatchPlan, ImageData, num_batches, training_batches
 from hardcorenas.train.data.chance import Use, draws
 from hardcorenas.train.state import TrainingState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from hardcorenas.files import Json
     from hardcorenas.jobs.processes import Processes
-    from hardcorenas.jobs.signals import StopSignals
-    from hardcorenas.train.data import ImageData
+    from hardcorenas.supernet.paths import Paths
     from hardcorenas.train.recipe import Recipe
-    from hardcorenas.train.tasks import Task
+
+PathSampler = Callable[[int, np.random.Generator], "Paths"]
 
 STEPS_PER_MOMENT = 10
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """Cross-entropy with smoothed labels and mixed images; follows a teacher where there is one.
+
+    Attributes:
+        num_classes: Number of classes.
+        label_smoothing: Share of the target spread over all classes.
+        mixup: Parameter of the Beta distribution of mixing weights; 0 for none.
+        sample_paths: Draws each image's path; None runs the model as it is.
+        teacher: A network to imitate, in evaluation mode; None for labels alone.
+        distillation: Share of the loss that is the teacher's.
+    """
+
+    num_classes: int
+    label_smoothing: float = 0.0
+    mixup: float = 0.0
+    sample_paths: PathSampler | None = None
+    teacher: nn.Module | None = None
+    distillation: float = 0.0
+
+    def loss(
+        self, model: nn.Module, images: Tensor, labels: Tensor, rng: np.random.Generator
+    ) -> Tensor:
+        """Return the mean loss over the images, ready to differentiate.
+
+        Args:
+            model: What is trained; called once.
+            images: N×C×H×W, normalised.
+            labels: Class numbers.
+            rng: For what is drawn anew in every step; torch's own generator is seeded too.
+        """
+        targets = labels
+        if self.mixup:
+            prepare_torchvision()
+            from torchvision.transforms import v2
+
+            mix = v2.MixUp(alpha=self.mixup, num_classes=self.num_classes)
+            images, targets = mix(images, labels)
+            images = images.contiguous(memory_format=torch.channels_last)
+        paths = () if self.sample_paths is None else (self.sample_paths(len(images), rng),)
+        logits = model(images, *paths)
+        loss = functional.cross_entropy(logits, targets, label_smoothing=self.label_smoothing)
+        if self.teacher is None:
+            return loss
+        with torch.no_grad():
+            taught = self.teacher(images)
+        imitation = functional.kl_div(
+            functional.log_softmax(logits.float(), 1),
+            functional.log_softmax(taught.float(), 1),
+            log_target=True,
+            reduction="batchmean",
+        )
+        return (1 - self.distillation) * loss + self.distillation * imitation
 
 
 @dataclass(frozen=True)
@@ -48,7 +104,7 @@ class Phase:
 
     name: str
     number: int
-    task: Task
+    task: Supervised
     epochs: int
     learning_rate: float
     first_step: int = 0
@@ -67,13 +123,14 @@ class Callbacks:
 
     Attributes:
         save: Takes the state to go on from; called in the first process only.
-        progress: Takes step, mean loss of the last steps, learning rate, and seconds they took.
+        progress: Takes the step; by name the mean ``loss`` of the last steps, their
+            ``learning_rate`` and ``images_per_second``.
         epoch_done: Takes the averaged model after an epoch, and the steps done.
         save_seconds: How much work a sudden end may cost.
     """
 
     save: Callable[[Json], None]
-    progress: Callable[[int, float, float, float], None]
+    progress: Callable[..., None]
     epoch_done: Callable[[nn.Module, int], None]
     save_seconds: float = 60.0
 
@@ -122,43 +179,35 @@ def train(
         state.load_state_dict(resumed)
     shared = processes.share_gradients(model.train(), all_used=phase.all_used)
     statistics = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
+    device, count, first_step = processes.device, recipe.accumulate, phase.first_step
     losses: list[float] = []
     last_save = last_moment = time.monotonic()
 
     if state.step and state.step % steps_per_epoch == 0:  # saved before it was looked at
         callbacks.epoch_done(state.averaged.module, state.step)
     for epoch in range(state.step // steps_per_epoch, phase.epochs):
-        for images, labels in training_batches(
-            data,
-            data.train,
-            plan,
-            epoch,
-            processes,
-            first_batch=state.step - epoch * steps_per_epoch,
-        ):
-            learning_rate = state.learning_rate
+        first = state.step - epoch * steps_per_epoch
+        batches = training_batches(data, data.train, plan, epoch, processes, first_batch=first)
+        for images, labels in batches:
+            rate = state.learning_rate
 
             # Gradients: of the pieces of a batch one after the other, met in the last.
             state.optimizer.zero_grad()
             loss = 0.0
-            for place, is_last, some, their_labels in _pieces(images, labels, recipe, processes):
-                rng = _seed_piece(seed, phase, state.step, place)
-                with _meeting_if(shared, is_last), state.autocast:
+            pieces = (whole.to(device).tensor_split(count) for whole in (images, labels))
+            for number, (some, their_labels) in enumerate(zip(*pieces, strict=True)):
+                rng = _seed_piece(seed, phase, state.step, processes.rank * count + number)
+                with _meeting_if(shared, number == count - 1), state.autocast:
                     part = phase.task.loss(shared, some, their_labels, rng)
                 part = part * (len(some) / len(images))
                 state.scaler.scale(part).backward()  # type: ignore[no-untyped-call]
                 loss += float(part.detach())
             total, asked = processes.sum(loss, signals.received > 0)
             loss = total / processes.count
-            state.divergence.update(loss, phase.first_step + state.step, phase.learning_rate)
+            state.divergence.update(loss, first_step + state.step, phase.learning_rate)
 
             # The step itself, and all that follows weights.
-            if recipe.clip_norm:
-                state.scaler.unscale_(state.optimizer)
-                nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
-            state.scaler.step(state.optimizer)
-            state.scaler.update()
-            state.schedule.step()
+            state.update_weights(recipe.clip_norm)
             processes.average_(statistics)
             state.averaged.update_parameters(model)
             state.step += 1
@@ -168,15 +217,15 @@ def train(
             now = time.monotonic()
             if len(losses) == STEPS_PER_MOMENT:
                 mean = sum(losses) / len(losses)
-                callbacks.progress(state.step, mean, learning_rate, now - last_moment)
+                speed = recipe.batch_size * len(losses) / (now - last_moment)
+                facts = {"loss": mean, "learning_rate": rate, "images_per_second": speed}
+                callbacks.progress(state.step, **facts)
                 losses, last_moment = [], now
-            due = now - last_save > callbacks.save_seconds
-            if processes.is_first and (due or asked):
+            if processes.is_first and (asked or now - last_save > callbacks.save_seconds):
                 callbacks.save(state.state_dict())
                 last_save = time.monotonic()
             if asked:
-                number = signals.received or signal.SIGTERM
-                raise Interrupted(number, phase.first_step + state.step)
+                raise Interrupted(signals.received or signal.SIGTERM, first_step + state.step)
         before = time.monotonic()
         _finish_epoch(state, callbacks, processes)
         last_moment += time.monotonic() - before  # judging is not training
@@ -200,23 +249,6 @@ def _seed_piece(seed: int, phase: Phase, step: int, piece: int) -> np.random.Gen
     bits = int(draws(Use.STEP, *key, indices=np.array([step]))[0])
     torch.manual_seed(bits & (2**63 - 1))
     return np.random.default_rng(bits)
-
-
-def _pieces(
-    images: Tensor, labels: Tensor, recipe: Recipe, processes: Processes
-) -> Iterator[tuple[int, bool, Tensor, Tensor]]:
-    """Cut this process's part of a batch and bring the pieces to where they are needed.
-
-    Yields:
-        The number of the piece in the whole batch, whether it is the last of this process, images
-        and labels.
-    """
-    count = recipe.accumulate
-    pairs = zip(images.tensor_split(count), labels.tensor_split(count), strict=True)
-    for number, (some, their_labels) in enumerate(pairs):
-        place = processes.rank * count + number
-        device = processes.device
-        yield place, number == count - 1, some.to(device), their_labels.to(device)
 
 
 def _meeting_if(model: nn.Module, is_last: bool) -> AbstractContextManager[None]:

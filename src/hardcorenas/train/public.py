@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hardcorenas.errors import DataError
 from hardcorenas.jobs.processes import Processes, suitable_count
-from hardcorenas.space import SearchSpace
+from hardcorenas.space import Architecture, SearchSpace
 from hardcorenas.train import evaluate as evaluation
 from hardcorenas.train.data.loading import DEFAULT_HELDOUT_SHARE
-from hardcorenas.train.finetune import FinetuneJob
+from hardcorenas.train.finetune import FinetuneJob, FinetuneReport
 from hardcorenas.train.finetune import finetune as finetune_jobs
 from hardcorenas.train.recipe import FinetuneSettings, TrainingSettings
 from hardcorenas.train.supernet_training import TrainingJob, train_supernet
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from torch import nn
 
     from hardcorenas.artifacts import FinetunedFile
-    from hardcorenas.space import Architecture
-    from hardcorenas.train.finetune import FinetuneReport
     from hardcorenas.train.training_run import MomentReport
 
 Run = TrainedSupernet | str | Path

@@ -99,7 +99,6 @@ SMALL = Recipe(
     learning_rate=0.4,
     paths_learning_rate=0.4,
     warmup_epochs=1,
-    label_smoothing=0.1,
     mixup=0.0,
     augmentation="shift-flip",
     ema_decay=0.99,

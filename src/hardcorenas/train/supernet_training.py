@@ -18,12 +18,7 @@ from hardcorenas import files
 from hardcorenas.artifacts import DataRecord, RunFile, SupernetFile
 from hardcorenas.errors import DataError, HardcorenasError, InvalidArgumentError
 from hardcorenas.jobs import step
-from hardcorenas.jobs.processes import (
-    Processes,
-    count_of_torchrun,
-    require_processes,
-    run_together,
-)
+from hardcorenas.jobs.processes import Processes, count_of_torchrun, require_processes, run_together
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import StopSignals
 from hardcorenas.networks.build import build, channels_last
@@ -31,25 +26,17 @@ from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import sample_path, sample_paths
 from hardcorenas.train.data import ImageData, load_data, num_batches
 from hardcorenas.train.data.loading import DEFAULT_HELDOUT_SHARE
-from hardcorenas.train.evaluate import (
-    ready_network,
-    refresh_statistics_,
-    representatives,
-    score,
-)
-from hardcorenas.train.loop import Phase
-from hardcorenas.train.tasks import Supervised
-from hardcorenas.train.trained import TrainedSupernet, training_inputs
+from hardcorenas.train.evaluate import ready_network, refresh_statistics_, representatives, score
+from hardcorenas.train.loop import Phase, Supervised
+from hardcorenas.train.trained import TrainedSupernet, training_inputs, with_weights
 from hardcorenas.train.training_run import EVALUATION_IMAGES, Plan, TrainingRun, require_valid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from torch import nn
-
     from hardcorenas.files import Json
     from hardcorenas.space import SearchSpace
-    from hardcorenas.train.data.decoding import Progress
+    from hardcorenas.train.data.images import Progress
     from hardcorenas.train.recipe import Recipe
     from hardcorenas.train.training_run import MomentReport
 
@@ -86,13 +73,7 @@ class TrainingJob:
 
     def check(self, processes: int) -> None:
         """Require numbers that so many processes can work with."""
-        size, pieces = self.recipe.batch_size, self.recipe.accumulate
-        require_processes(processes, size)
-        if size < 2 * processes * pieces:
-            raise InvalidArgumentError(
-                f"batch_size: {size} images are fewer than two for each of {pieces} pieces in "
-                f"{processes} processes"
-            )
+        require_processes(processes, self.recipe.batch_size, self.recipe.accumulate)
 
 
 def train_supernet(
@@ -113,7 +94,7 @@ def train_supernet(
         report: Told where training is, every few steps.
         progress: Told how far the reading of images is.
     """
-    job.check(count_of_torchrun() or processes)
+    job.check(processes)
     with ExitStack() as held:
         if count_of_torchrun():
             data = None  # the first process claims the folder once it has met the others
@@ -127,11 +108,7 @@ def train_supernet(
 
 
 def supernet_step(
-    job: TrainingJob,
-    data: ImageData,
-    *,
-    processes: int = 1,
-    report: MomentReport | None = None,
+    job: TrainingJob, data: ImageData, *, processes: int = 1, report: MomentReport | None = None
 ) -> step.Step[SupernetFile]:
     """Return the training as a step; its images have been read."""
     return step.Step(
@@ -250,12 +227,11 @@ def _train(run: TrainingRun, space: SearchSpace) -> None:
     """Go through the phases that are left; write w̄*, w*, and that it is done."""
     recipe, processes = run.plan.recipe, run.processes
     task = Supervised(space.num_classes, recipe.label_smoothing, recipe.mixup)
-    judge = partial(_accuracies, run.data, processes)
     torch.manual_seed(run.plan.seed)
     supernet = Supernet(space).to(processes.device)
     if run.phase == HEAVIEST:
         phase = Phase(HEAVIEST, 0, task, recipe.heaviest_epochs, recipe.learning_rate)
-        averaged = run.train(supernet, phase, partial(judge, names=(HEAVIEST,)))
+        averaged = run.train(supernet, phase, partial(_accuracies, run, (HEAVIEST,)))
         network = ready_network(averaged, space.heaviest, run.data, processes)
         if processes.is_first:
             run.folder.save_weights("heaviest", network.state_dict())
@@ -263,6 +239,7 @@ def _train(run: TrainingRun, space: SearchSpace) -> None:
     assert run.start is not None
     supernet.load_state_dict(run.start)
     supernet.spread_heaviest_()
+    judge = partial(_accuracies, run, ("lightest", "middle", HEAVIEST))
     averaged = run.train(supernet, _paths_phase(run, space, task), judge)
     refresh_statistics_(averaged, run.data, processes, run.plan.seed)
     if processes.is_first:
@@ -278,25 +255,17 @@ def _paths_phase(run: TrainingRun, space: SearchSpace, task: Supervised) -> Phas
     recipe, is_single = run.plan.recipe, run.plan.recipe.paths == "single"
     task = replace(task, sample_paths=partial(sample_path if is_single else sample_paths, space))
     if recipe.distillation:
-        teacher = _teacher(run, space)
+        network = build(space, space.heaviest)  # with w̄*
+        teacher = channels_last(with_weights(network, HEAVIEST, run.folder.path, {}))
+        teacher = teacher.to(run.processes.device).requires_grad_(False)
         task = replace(task, teacher=teacher, distillation=recipe.distillation)
     rate = recipe.paths_learning_rate
     return Phase(PATHS, 1, task, recipe.paths_epochs, rate, one_path=is_single)
 
 
-def _teacher(run: TrainingRun, space: SearchSpace) -> nn.Module:
-    """Return the heaviest network with w̄*."""
-    teacher = build(space, space.heaviest)
-    run.folder.load_weights_(teacher, "heaviest")
-    return channels_last(teacher).to(run.processes.device).eval().requires_grad_(False)
-
-
 def _accuracies(
-    data: ImageData,
-    processes: Processes,
-    supernet: Supernet,
-    names: tuple[str, ...] = ("lightest", "middle", HEAVIEST),
+    run: TrainingRun, names: tuple[str, ...], supernet: Supernet
 ) -> Iterator[tuple[str, float]]:
     networks = representatives(supernet.space)
     for name in names:
-        yield name, score(supernet, networks[name], data, processes, EVALUATION_IMAGES)
+        yield name, score(supernet, networks[name], run.data, run.processes, EVALUATION_IMAGES)

@@ -14,15 +14,14 @@ from hardcorenas.networks.build import Network, build, channels_last
 from hardcorenas.networks.card import Card
 from hardcorenas.space import Architecture, SearchSpace
 from hardcorenas.supernet.model import Supernet
-from hardcorenas.train.data import load_data
+from hardcorenas.train.data import ImageData, load_data
 from hardcorenas.train.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hardcorenas.files import Json
-    from hardcorenas.train.data import ImageData
-    from hardcorenas.train.data.decoding import Progress
+    from hardcorenas.train.data.images import Progress
 
 Model = TypeVar("Model", Supernet, Network)
 
@@ -86,29 +85,14 @@ class TrainedSupernet:
         """What tells this supernet's weights from all others."""
         return self.made.files.get("supernet.safetensors", "")
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Names of the classes; logits count along them."""
-        return self.run.data.classes
-
-    @property
-    def mean(self) -> tuple[float, ...]:
-        """Of each channel of the images, as a fraction of white."""
-        return self.run.data.mean
-
-    @property
-    def std(self) -> tuple[float, ...]:
-        """Standard deviation of each channel, likewise."""
-        return self.run.data.std
-
     def supernet(self) -> Supernet:
         """Return the supernet with w*, in evaluation mode."""
-        return _with_weights(Supernet(self.space), "supernet", self.folder, self.made.files)
+        return with_weights(Supernet(self.space), "supernet", self.folder, self.made.files)
 
     def heaviest(self) -> Network:
         """Return the heaviest network with w̄*, in evaluation mode."""
         network = build(self.space, self.space.heaviest)
-        return channels_last(_with_weights(network, "heaviest", self.folder, self.made.files))
+        return channels_last(with_weights(network, "heaviest", self.folder, self.made.files))
 
     def finetuned(self, folder: Path, expected: Architecture | None = None) -> Network:
         """Return the network that was fine-tuned in a folder, in evaluation mode.
@@ -129,12 +113,12 @@ class TrainedSupernet:
                 f"{shown(str(expected))}"
             )
         network = build(self.space, Architecture.parse(self.space, made.architecture))
-        return _with_weights(network, "network", folder, made.files)
+        return with_weights(network, "network", folder, made.files)
 
     def card(self, architecture: Architecture) -> Card:
         """Return what one has to know to use a network of this supernet."""
         network = Architecture(self.space, architecture.stages)
-        return Card(network, self.classes, self.mean, self.std)
+        return Card(network, self.run.data.classes, self.run.data.mean, self.run.data.std)
 
     def data(self, source: str | None = None, progress: Progress | None = None) -> ImageData:
         """Return the images, split as they were for the training.
@@ -165,7 +149,8 @@ class TrainedSupernet:
         return data
 
 
-def _with_weights(model: Model, name: str, folder: Path, digests: Mapping[str, str]) -> Model:
+def with_weights(model: Model, name: str, folder: Path, digests: Mapping[str, str]) -> Model:
+    """Return a model with the weights of a file of a folder, in evaluation mode."""
     place = RunFolder(folder)
     place.load_weights_(model, name, digests.get(place.weights(name).name))
     model.eval()

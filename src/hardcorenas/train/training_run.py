@@ -6,6 +6,7 @@ trained, how long, and which networks to judge; the steps are those of the one l
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -15,26 +16,71 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from torch import nn
 
-from hardcorenas.artifacts import Moment
+from hardcorenas import files
+from hardcorenas.artifacts import Moment, read_lines
 from hardcorenas.errors import ArtifactError, InvalidArgumentError, shown
-from hardcorenas.train.data import num_batches
-from hardcorenas.train.log import TrainingLog
-from hardcorenas.train.loop import STEPS_PER_MOMENT, Callbacks, Phase, train
+from hardcorenas.train.data import ImageData, num_batches
+from hardcorenas.train.loop import Callbacks, Phase, train
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hardcorenas.files import Json
     from hardcorenas.jobs.processes import Processes
     from hardcorenas.jobs.run_folder import RunFolder
     from hardcorenas.jobs.signals import StopSignals
-    from hardcorenas.train.data import ImageData
     from hardcorenas.train.recipe import Recipe
 
 EVALUATION_IMAGES = 1000  # held-out ones, while training
+FLUSH_SECONDS = 2  # so that TensorBoard shows what goes on now
 
 MomentReport = Callable[[Moment], None]
 Judge = Callable[[Any], Iterable[tuple[str, float]]]
 """Gives the accuracy of one network after the other, by name, of an averaged model."""
 Model = TypeVar("Model", bound=nn.Module)
+
+
+class TrainingLog:
+    """Appends moments to a file of JSON lines and to TensorBoard.
+
+    Args:
+        path: The JSON lines.
+        tensorboard: TensorBoard's folder.
+        resumed_at: Step that the run goes on from; what was written beyond it is taken back.
+        judged_again: Whether networks are judged after that step, be it for the second time.
+    """
+
+    def __init__(
+        self, path: Path, tensorboard: Path, resumed_at: int, *, judged_again: bool
+    ) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        kept = [
+            moment
+            for moment in read_lines(path, Moment)
+            if moment.step < resumed_at
+            or (moment.step == resumed_at and not (moment.accuracies and judged_again))
+        ]
+        files.write_text(path, "".join(json.dumps(moment.to_dict()) + "\n" for moment in kept))
+        self._path = path
+        self._scalars = SummaryWriter(
+            str(tensorboard), purge_step=resumed_at + 1, flush_secs=FLUSH_SECONDS
+        )
+
+    def write(self, moment: Moment) -> None:
+        """Write one moment down."""
+        files.append_line(self._path, json.dumps(moment.to_dict()))
+        # One curve for all phases, whose steps are counted on; and for all runs, in one chart.
+        names = ("loss", "learning_rate", "images_per_second")
+        scalars = {f"training/{name.replace('_', ' ')}": getattr(moment, name) for name in names}
+        scalars |= {f"accuracy/{name}": value for name, value in moment.accuracies.items()}
+        for name, value in scalars.items():
+            if value is not None:
+                self._scalars.add_scalar(name, value, moment.step)
+
+    def close(self) -> None:
+        """Write what is left in memory."""
+        self._scalars.close()
 
 
 @dataclass(frozen=True)
@@ -87,22 +133,16 @@ class TrainingRun:
         self.folder, self.plan, self.data, self.processes = folder, plan, data, processes
         self._signals, self._report = signals, report
         self._steps_per_epoch = num_batches(len(data.train), plan.recipe.batch_size)
-        saved = folder.load_checkpoint(processes.device) or {
-            "inputs": plan.inputs,
-            "phase": next(iter(plan.epochs)),
-            "seconds": 0.0,
-            "start": None,
-            "loop": None,
-        }
-        if saved["inputs"] != plan.inputs:
+        saved = folder.load_checkpoint(processes.device) or {}
+        if saved and saved["inputs"] != plan.inputs:
             raise ArtifactError(
                 f"{folder.checkpoint}: is of another training; "
                 f"remove it to start this one from the beginning"
             )
-        self.phase: str = saved["phase"]
-        self.start: Json | None = saved["start"]
-        self._loop: Json | None = saved["loop"]
-        self._started: float = time.monotonic() - saved["seconds"]
+        self.phase: str = saved.get("phase", next(iter(plan.epochs)))
+        self.start: Json | None = saved.get("start")
+        self._loop: Json | None = saved.get("loop")
+        self._started: float = time.monotonic() - saved.get("seconds", 0.0)
         self._log: TrainingLog | None = None
         if processes.is_first:
             done = self._first_step(self.phase) + (self._loop["step"] if self._loop else 0)
@@ -135,7 +175,7 @@ class TrainingRun:
             processes=self.processes,
             callbacks=Callbacks(
                 save=self._save,
-                progress=partial(self._tell, phase),
+                progress=partial(self._note, phase),
                 epoch_done=partial(self._judge, phase, judge),
                 save_seconds=self.plan.save_seconds,
             ),
@@ -162,12 +202,6 @@ class TrainingRun:
                 "loop": loop,
             }
         )
-
-    def _tell(
-        self, phase: Phase, step: int, loss: float, learning_rate: float, seconds: float
-    ) -> None:
-        speed = self.plan.recipe.batch_size * STEPS_PER_MOMENT / seconds
-        self._note(phase, step, loss=loss, learning_rate=learning_rate, images_per_second=speed)
 
     def _judge(self, phase: Phase, judge: Judge, averaged: nn.Module, step: int) -> None:
         """Judge networks after some of the epochs, the last among them."""
@@ -198,9 +232,8 @@ class TrainingRun:
             self._report(moment)
 
     def _first_step(self, phase: str) -> int:
-        names = list(self.plan.epochs)
-        before = names[: names.index(phase)]
-        return sum(self.plan.epochs[name] for name in before) * self._steps_per_epoch
+        before = list(self.plan.epochs).index(phase)
+        return sum(list(self.plan.epochs.values())[:before]) * self._steps_per_epoch
 
 
 def require_valid(seed: int, save_seconds: float) -> None:

@@ -20,7 +20,7 @@ from hardcorenas.train.data import (
     num_batches,
     training_batches,
 )
-from hardcorenas.train.data.augmentation import shift_flip
+from hardcorenas.train.data.batches import shift_flip
 
 MEAN, STD = (0.3, 0.5, 0.4), (0.2, 0.25, 0.3)
 
@@ -117,7 +117,7 @@ def test_the_same_with_workers_and_torch_left_alone(augmentation, monkeypatch):
 
 
 def test_torch_is_left_alone_when_augmenting_fails(tmp_path):
-    images = FileImages([tmp_path / "none.png"] * 8, np.zeros(8, int), channels=3, side=16)
+    images = FileImages(np.zeros(8, int), 3, 16, [tmp_path / "none.png"] * 8)
     before = torch.get_rng_state()
     with pytest.raises(DataError, match=r"none\.png: cannot be read"):
         training(images, augmentation="autoaugment")
@@ -205,7 +205,7 @@ def test_files_give_what_arrays_give(tmp_path):
             tmp_path / f"{number}.png"
         )
     paths = [tmp_path / f"{number}.png" for number in range(16)]
-    files = FileImages(paths, images.labels, channels=3, side=20)
+    files = FileImages(images.labels, 3, 20, paths)
     assert_same(training(files), training(images))
     assert_same(evaluation(files), evaluation(images))
 

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from hardcorenas.errors import DataError, InvalidArgumentError
-from hardcorenas.train.data import ArrayImages, FileImages, load_data, storing
+from hardcorenas.train.data import ArrayImages, FileImages, folder, load_data
+from hardcorenas.train.data.folder import stored_side
 from hardcorenas.train.data.named import SETS, Arrays, converted
-from hardcorenas.train.data.storing import stored_side
 
 
 def everything(images):
@@ -143,7 +143,7 @@ def test_every_way_of_keeping_gives_the_same(make_folder, tmp_path, monkeypatch)
     options = {"resolution": 16, "channels": 3, "seed": 1}
     kept = load_data(str(root), **options)
     stored = load_data(str(root), **options, store=tmp_path / "store")
-    monkeypatch.setattr(storing, "LARGEST_IN_MEMORY_BYTES", 10)
+    monkeypatch.setattr(folder, "LARGEST_IN_MEMORY_BYTES", 10)
     flying = load_data(str(root), **options)
     assert isinstance(kept.train, ArrayImages)
     assert isinstance(flying.train, FileImages)
@@ -156,7 +156,7 @@ def test_every_way_of_keeping_gives_the_same(make_folder, tmp_path, monkeypatch)
             again = pickle.loads(pickle.dumps(theirs))
             np.testing.assert_array_equal(everything(again), everything(ours))
     assert len(pickle.dumps(stored.train)) < 2000  # the file's name, not its content
-    monkeypatch.setattr(storing, "LARGEST_STORED_BYTES", 10)
+    monkeypatch.setattr(folder, "LARGEST_STORED_BYTES", 10)
     (tmp_path / "other").mkdir()
     assert isinstance(load_data(str(root), **options, store=tmp_path / "other").train, FileImages)
     assert list((tmp_path / "other").iterdir()) == []
@@ -176,7 +176,7 @@ def test_the_store_is_used_again_and_torn_ones_are_made_again(make_folder, tmp_p
     (file,) = store.iterdir()
     assert np.load(file, allow_pickle=False).shape == (11, 3, 16, 16)
     with monkeypatch.context() as patch:
-        patch.setattr(storing, "read_image", None)
+        patch.setattr(folder, "read_image", None)
         np.testing.assert_array_equal(load(channels=3), first)
     whole = file.read_bytes()
     for torn in (whole[:-1], whole[:50], b"", b"\0" * len(whole)):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from hardcorenas import files
 from hardcorenas.artifacts import SearchFile
 from hardcorenas.errors import ArtifactError, InvalidArchitectureError, shown
-from hardcorenas.jobs.lock import only_one
 from hardcorenas.jobs.processes import is_first_process, require_processes, run_together
+from hardcorenas.jobs.run_folder import only_one
 from hardcorenas.jobs.signals import StopSignals
 from hardcorenas.jobs.step import Step
 from hardcorenas.search.on_supernet.journal import Journal

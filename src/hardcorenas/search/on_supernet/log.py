@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hardcorenas import files
 from hardcorenas.errors import ArtifactError
 from hardcorenas.search.on_supernet.heat_map import heat_map
-from hardcorenas.train.log import FLUSH_SECONDS
+from hardcorenas.train.training_run import FLUSH_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Batches of images for training and evaluation, reproducible to the bit.
+"""Batches of images for training and evaluation, augmented, reproducible to the bit.
 
 Batch n of an epoch depends on the plan, the epoch and n alone: not on where the iteration began, on
 how many processes share it or how many workers prepare it.
@@ -6,26 +6,27 @@ how many processes share it or how many workers prepare it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
 from hardcorenas.errors import DataError, InvalidArgumentError
-from hardcorenas.train.data.augmentation import autoaugment, centre_crop, shift_flip
-from hardcorenas.train.data.chance import Use, draws, permutation
-from hardcorenas.train.data.split import representative_order
+from hardcorenas.torchvision_import import prepare_torchvision
+from hardcorenas.train.data.chance import Use, draws, permutation, representative_order
+from hardcorenas.train.recipe import LARGEST_SMALL_RESOLUTION, Augmentation
 
 if TYPE_CHECKING:
     from hardcorenas.jobs.processes import Processes
     from hardcorenas.train.data.images import Images
     from hardcorenas.train.data.loading import ImageData
-    from hardcorenas.train.recipe import Augmentation
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 Change = Callable[[torch.Tensor, NDArray[np.uint64]], torch.Tensor]
@@ -112,7 +113,12 @@ def training_batches(
     shares = order[: count * plan.batch_size].reshape(count, processes.count, -1)
     mine = list(shares[first_batch:, processes.rank])
     batches = _Batches(images, mine, _change(plan, data), key, Normalise(data.mean, data.std))
-    return _prepared(batches, num_workers(processes))
+    workers = num_workers(processes)
+    if workers == 0:
+        return (batches[number] for number in range(len(batches)))
+    # Without a generator of its own the loader would draw from torch's.
+    own = torch.Generator()
+    return iter(DataLoader(batches, batch_size=None, num_workers=workers, generator=own))
 
 
 def evaluation_batches(
@@ -139,7 +145,7 @@ def evaluation_batches(
         share = -(-len(order) // processes.count)
         batch_size = -(-share // -(-share // _LARGEST_EVALUATION_BATCH))
     shares = [mine[start : start + batch_size] for start in range(0, len(mine), batch_size)]
-    change = partial(_unchanged, resolution=data.resolution)
+    change = partial(centre_crop, resolution=data.resolution)
     batches = _Batches(images, shares, change, (), Normalise(data.mean, data.std))
     for number in range(len(batches)):
         some, labels = batches[number]
@@ -171,18 +177,10 @@ class _Batches(Dataset[Batch]):
         return self.normalise(images), torch.from_numpy(self.images.labels[indices])
 
 
-def _prepared(batches: _Batches, workers: int) -> Iterator[Batch]:
-    if workers == 0:
-        return (batches[number] for number in range(len(batches)))
-    # Without a generator of its own the loader would draw from torch's.
-    own = torch.Generator()
-    return iter(DataLoader(batches, batch_size=None, num_workers=workers, generator=own))
-
-
 def _change(plan: BatchPlan, data: ImageData) -> Change:
     match plan.augmentation:
         case "none":
-            return partial(_unchanged, resolution=data.resolution)
+            return partial(centre_crop, resolution=data.resolution)
         case "shift-flip":
             return partial(shift_flip, resolution=data.resolution, flip=plan.flip)
         case "autoaugment":
@@ -190,6 +188,101 @@ def _change(plan: BatchPlan, data: ImageData) -> Change:
             return partial(autoaugment, resolution=data.resolution, flip=plan.flip, fill=grey)
 
 
-def _unchanged(batch: torch.Tensor, bits: NDArray[np.uint64], *, resolution: int) -> torch.Tensor:
-    del bits
-    return centre_crop(batch, resolution)
+def centre_crop(batch: torch.Tensor, _bits: NDArray[np.uint64], resolution: int) -> torch.Tensor:
+    """Return the middle ``resolution × resolution`` pixels of square images."""
+    start = (batch.shape[-1] - resolution) // 2
+    return batch[..., start : start + resolution, start : start + resolution]
+
+
+def shift_flip(
+    batch: torch.Tensor, bits: NDArray[np.uint64], resolution: int, *, flip: bool
+) -> torch.Tensor:
+    """Return the middle of images, shifted by up to 1/8 of the side, half of them mirrored.
+
+    What a shift brings in from outside is the image's reflection. All images are done at once:
+    the output's pixels are gathered from the places they come from.
+
+    Args:
+        batch: ``N × channels × side × side``.
+        bits: 64 random bits for each image.
+        resolution: Side of the output in pixels.
+        flip: Whether to mirror at all.
+    """
+    num, channels, side, _ = batch.shape
+    margin = resolution // 8
+    places = np.arange(resolution) + (side - resolution) // 2
+    steps = np.uint64(2 * margin + 1)
+    down = (bits >> np.uint64(40)) % steps
+    right = ((bits >> np.uint64(16)) & np.uint64(0xFFFFFF)) % steps
+    rows = _reflected(places + down.astype(np.int64)[:, None] - margin, side)
+    columns = _reflected(places + right.astype(np.int64)[:, None] - margin, side)
+    if flip:
+        mirrored = (bits & np.uint64(1)).astype(bool)
+        columns[mirrored] = columns[mirrored, ::-1]
+    pixels = torch.from_numpy(rows[:, :, None] * side + columns[:, None, :]).view(num, 1, -1)
+    moved = batch.flatten(2).gather(2, pixels.expand(-1, channels, -1))
+    return moved.view(num, channels, resolution, resolution)
+
+
+def autoaugment(
+    batch: torch.Tensor,
+    bits: NDArray[np.uint64],
+    resolution: int,
+    *,
+    flip: bool,
+    fill: Sequence[int],
+) -> torch.Tensor:
+    """Return images after a random resized crop, a flip and two operations of AutoAugment.
+
+    Args:
+        batch: ``N × channels × side × side``.
+        bits: 64 random bits for each image.
+        resolution: Side of the output in pixels.
+        flip: Whether to mirror at all.
+        fill: A byte for each channel, for what rotations and shears leave empty.
+    """
+    transform = _transform(resolution, flip, tuple(fill))
+    # torchvision draws from torch's own generator, which belongs to others.
+    before = torch.get_rng_state()
+    try:
+        changed = [
+            _changed(image, seed, transform)
+            for image, seed in zip(batch.numpy(), bits >> np.uint64(1), strict=True)
+        ]
+    finally:
+        torch.set_rng_state(before)
+    return torch.from_numpy(np.stack(changed)).movedim(-1, 1)
+
+
+def _changed(
+    image: NDArray[np.uint8], seed: np.uint64, transform: Callable[[Any], Any]
+) -> NDArray[np.uint8]:
+    """Return an image transformed, as ``height × width × channels``."""
+    torch.default_generator.manual_seed(int(seed))
+    # For single images Pillow is several times faster than tensors.
+    pixels = image[0] if len(image) == 1 else image.transpose(1, 2, 0)
+    changed = transform(Image.fromarray(np.ascontiguousarray(pixels)))
+    return np.asarray(changed).reshape(changed.height, changed.width, len(image))
+
+
+@functools.cache
+def _transform(resolution: int, flip: bool, fill: tuple[int, ...]) -> Callable[[Any], Any]:
+    prepare_torchvision()
+    from torchvision.transforms import v2
+
+    # Small images are like CIFAR's, others like ImageNet's.
+    is_small = resolution <= LARGEST_SMALL_RESOLUTION
+    policy = v2.AutoAugmentPolicy.CIFAR10 if is_small else v2.AutoAugmentPolicy.IMAGENET
+    # A twelfth of a photograph still shows something; of a small image half is needed.
+    scale = (0.5, 1.0) if is_small else (0.08, 1.0)
+    bilinear = v2.InterpolationMode.BILINEAR
+    crop = v2.RandomResizedCrop(resolution, scale, interpolation=bilinear)
+    mirror = v2.RandomHorizontalFlip(0.5 if flip else 0.0)
+    change = v2.AutoAugment(policy, interpolation=bilinear, fill=list(fill))
+    return lambda image: change(mirror(crop(image)))
+
+
+def _reflected(places: NDArray[np.int64], side: int) -> NDArray[np.int64]:
+    """Return places within ``0 … side - 1``, those outside mirrored at the edge's pixel."""
+    last = side - 1
+    return np.asarray(last - np.abs(last - np.abs(places)))

@@ -1,4 +1,4 @@
-"""Folders of images, one folder for each class: listing them and finding what is wrong.
+"""Folders of images, one folder for each class: listing, finding what is wrong, decoding once.
 
 Either way of laying them out is known:
 
@@ -8,21 +8,39 @@ Either way of laying them out is known:
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import secrets
 import stat
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hardcorenas.errors import DataError, shown
-from hardcorenas.train.data.decoding import SUFFIXES, Progress, read_all
+from hardcorenas.files import reason, temporary_prefix
+from hardcorenas.train.data.images import (
+    SUFFIXES,
+    ArrayImages,
+    FileImages,
+    Images,
+    Progress,
+    read_all,
+    read_image,
+    read_size,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from numpy.typing import NDArray
 
+LARGEST_STORED_BYTES = 4 * 10**9
+LARGEST_IN_MEMORY_BYTES = 10**9
 _PROBE_BYTES = 4096
 
 
@@ -101,7 +119,13 @@ def scan(folder: str | Path) -> ImageFolder:
         parts = [name for name in ("train", "val", "test") if (root / name).is_dir()]
         classes = _classes(root / "train")
         for part in parts[1:]:
-            _check_same(root, classes, part)
+            differing = sorted(set(classes) ^ set(_folders(root / part)))
+            if differing:
+                where = "train" if differing[0] in classes else part
+                raise DataError(
+                    f"{root}: train/ and {part}/ have different classes: {differing[0]!r} is only "
+                    f"in {where}/; is a folder mislabelled?"
+                )
         return ImageFolder(root, classes, {p: _list(root / p, classes) for p in parts})
     except OSError as error:
         raise DataError(f"{error.filename or root}: cannot be read ({error.strerror})") from error
@@ -125,6 +149,61 @@ def check_mislabelled(folder: ImageFolder, progress: Progress | None = None) -> 
             f"{first.path} and {second.path} are the same image under two classes: one is "
             f"mislabelled; remove it"
         )
+
+
+def stored_side(resolution: int) -> int:
+    """Return the side in pixels at which images of files are kept.
+
+    A little more than the resolution, which random crops use; small images have none to spare.
+    """
+    return resolution if resolution <= 40 else round(resolution * 8 / 7)
+
+
+def open_images(
+    folder: ImageFolder,
+    *,
+    channels: int,
+    side: int,
+    store: Path | None = None,
+    progress: Progress | None = None,
+) -> Images:
+    """Return a folder's images, part after part, having checked every file.
+
+    Args:
+        folder: What `scan` found.
+        channels: 1 for grey, 3 for RGB.
+        side: Width and height in pixels.
+        store: A folder for the decoded images; None keeps them in memory.
+        progress: Told how far it is.
+    """
+    files = [file.path for file in folder.files]
+    labels = np.array([file.label for file in folder.files], dtype=np.int64)
+    shape = (len(files), channels, side, side)
+    num_bytes = int(np.prod(shape, dtype=np.int64))
+    # The name tells which images, and apart from it in which state: an older state is replaced.
+    which = digest([os.fsencode(folder.root.resolve()), f"{channels} {side}".encode()])
+    saved = None if store is None else store / f"images-{which}-{folder.state}.npy"
+    fits = num_bytes <= (LARGEST_IN_MEMORY_BYTES if saved is None else LARGEST_STORED_BYTES)
+    array = _mapped(saved, shape) if saved is not None and fits else None
+    if array is not None:  # its files were checked when it was made
+        return ArrayImages(array, labels)
+    check_mislabelled(folder, progress)
+    if not fits:
+        list(read_all(read_size, files, what="checking files", progress=progress))
+        return FileImages(labels, channels, side, files)
+    read = partial(read_image, channels=channels, side=side)
+    decoded = read_all(read, files, what="reading images", progress=progress)
+    if saved is None:
+        array = np.fromiter(decoded, np.dtype((np.uint8, shape[1:])), len(files))
+        return ArrayImages(array, labels)
+    _write(saved, shape, decoded)
+    for older in saved.parent.glob(f"images-{which}-{'[0-9a-f]' * 16}.npy"):
+        if older != saved:
+            with contextlib.suppress(OSError):  # another process may still use it
+                older.unlink()
+    array = _mapped(saved, shape)
+    assert array is not None
+    return ArrayImages(array, labels)
 
 
 def _under_two_classes(keyed: Iterable[tuple[object, ImageFile]]) -> list[list[ImageFile]]:
@@ -166,8 +245,7 @@ def _classes(root: Path) -> tuple[str, ...]:
     for name in names:
         if not name.isprintable():  # bytes that are no text are not, either
             raise DataError(f"{root}: the class folder {name!a} has no printable name; rename it")
-        other = seen.setdefault(name.casefold(), name)
-        if other != name:
+        if (other := seen.setdefault(name.casefold(), name)) != name:
             raise DataError(
                 f"{root}: class folders {other!r} and {name!r} differ only in case; are they one "
                 f"class? rename or merge them"
@@ -175,49 +253,64 @@ def _classes(root: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _check_same(root: Path, classes: tuple[str, ...], part: str) -> None:
-    """Require a part to have the classes of ``train/``."""
-    differing = sorted(set(classes) ^ set(_folders(root / part)))
-    if differing:
-        where = "train" if differing[0] in classes else part
-        raise DataError(
-            f"{root}: train/ and {part}/ have different classes: {differing[0]!r} is only in "
-            f"{where}/; is a folder mislabelled?"
-        )
-
-
 def _list(root: Path, classes: tuple[str, ...]) -> tuple[ImageFile, ...]:
-    """Return the images of all class folders, also those in folders inside them."""
-    found: list[ImageFile] = []
+    """Return the images of all class folders, also those in folders inside them, sorted."""
+    listed: list[ImageFile] = []
     for label, name in enumerate(classes):
-        paths, num_ignored = _images(root / name)
-        if not paths:
-            ignored = f" ({num_ignored} other files are ignored)" if num_ignored else ""
+        files = list(_files(root / name))
+        images = [file for file in files if file.suffix.lower() in SUFFIXES and file.name[0] != "."]
+        if not images:
+            ignored = f" ({len(files)} other files are ignored)" if files else ""
             raise DataError(
                 f"{root / name}: class folder without images{ignored}; expected files ending in "
                 f"{' '.join(sorted(SUFFIXES))}"
             )
-        for path in paths:
+        for path in sorted(images):
             status = path.stat()
             if not stat.S_ISREG(status.st_mode):
                 raise DataError(f"{path}: is a pipe or a device, not an image; remove it")
-            found.append(ImageFile(path, label, status.st_size, status.st_mtime_ns))
-    return tuple(found)
+            listed.append(ImageFile(path, label, status.st_size, status.st_mtime_ns))
+    return tuple(listed)
 
 
-def _images(folder: Path) -> tuple[list[Path], int]:
-    """Return a class's images, sorted, and how many other files there are."""
-    paths: list[Path] = []
-    num_ignored = 0
+def _files(folder: Path) -> Iterator[Path]:
     for where, inner, names in os.walk(folder, onerror=_raise):
         inner[:] = [name for name in inner if not name.startswith(".")]
-        for name in names:
-            if not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES:
-                paths.append(Path(where, name))
-            else:
-                num_ignored += 1
-    return sorted(paths), num_ignored
+        yield from (Path(where, name) for name in names)
 
 
 def _raise(error: OSError) -> None:
     raise error
+
+
+def _mapped(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
+    """Map a file of images; None if there is none, or only a torn one."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return array if array.shape == shape and array.dtype == np.uint8 else None
+
+
+def _write(path: Path, shape: tuple[int, ...], images: Iterator[NDArray[np.uint8]]) -> None:
+    """Write images as a ``.npy`` file, whole or not at all.
+
+    Written as a stream and mapped afterwards: writing through a map kills the process when the disk
+    is full.
+    """
+    temporary = path.with_name(f"{temporary_prefix(path)}{secrets.token_hex(4)}")
+    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            for image in images:
+                file.write(image.data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({reason(error)})") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardcorenas.errors import DataError, InvalidArgumentError, shown
-from hardcorenas.train.data.decoding import MODES, Progress
-from hardcorenas.train.data.folder import digest, scan
-from hardcorenas.train.data.images import ArrayImages, Images
+from hardcorenas.train.data.chance import stratified_split
+from hardcorenas.train.data.folder import (
+    LARGEST_IN_MEMORY_BYTES,
+    digest,
+    open_images,
+    scan,
+    stored_side,
+)
+from hardcorenas.train.data.images import MODES, ArrayImages, Images, Progress
 from hardcorenas.train.data.named import SETS, NamedSet, ResizedImages, converted
-from hardcorenas.train.data.split import stratified_split
-from hardcorenas.train.data.storing import LARGEST_IN_MEMORY_BYTES, open_images, stored_side
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,7 +153,7 @@ def _shown_at(
     """Return a set's images at another size: at once where they are few, else as needed."""
     if len(array) * channels * side**2 <= LARGEST_IN_MEMORY_BYTES:
         return ArrayImages(converted(array, channels=channels, side=side), labels)
-    return ResizedImages(ArrayImages(array, labels), channels=channels, side=side)
+    return ResizedImages(labels, channels, side, ArrayImages(array, labels))
 
 
 def _image_data(*, train: Images, **fields: Any) -> ImageData:

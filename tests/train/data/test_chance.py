@@ -8,8 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardcorenas.errors import DataError
-from hardcorenas.train.data.chance import Use, draws, permutation
-from hardcorenas.train.data.split import representative_order, stratified_split
+from hardcorenas.train.data.chance import (
+    Use,
+    draws,
+    permutation,
+    representative_order,
+    stratified_split,
+)
 
 COUNTS = st.lists(st.integers(2, 40), min_size=1, max_size=6)
 SEEDS = st.integers(0, 2**63)

@@ -1,4 +1,4 @@
-"""Fetching data sets from folders and, with the network played, from their owners."""
+"""Data sets known by name: fetched from folders or owners (played), shown at other sizes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from PIL import Image
 
 from hardcorenas.errors import DataError
 from hardcorenas.torchvision_import import prepare_torchvision
-from hardcorenas.train.data import fetching
-from hardcorenas.train.data.named import SETS
+from hardcorenas.train.data import load_data, loading
+from hardcorenas.train.data.named import SETS, fetch
 
 
 @pytest.fixture
@@ -73,9 +73,9 @@ def check_fashion(pixels):
 
 
 def test_from_folders(cifar10, fashion, pixels):
-    assert fetching.fetch("cifar10", cifar10) == SETS["cifar10"].path
+    assert fetch("cifar10", cifar10) == SETS["cifar10"].path
     check_cifar10(pixels)
-    fetching.fetch("fashion-mnist", fashion)
+    fetch("fashion-mnist", fashion)
     check_fashion(pixels)
 
 
@@ -99,9 +99,9 @@ def test_from_the_owner(pixels, monkeypatch):
 
     monkeypatch.setattr(datasets, "CIFAR10", Played)
     monkeypatch.setattr(datasets, "FashionMNIST", Grey)
-    fetching.fetch("cifar10")
+    fetch("cifar10")
     check_cifar10(pixels)
-    fetching.fetch("fashion-mnist")
+    fetch("fashion-mnist")
     check_fashion(pixels)
 
 
@@ -116,14 +116,14 @@ def test_nothing_within_reach(pixels, monkeypatch, name):
     monkeypatch.setattr(datasets, "CIFAR10", unreachable)
     monkeypatch.setattr(datasets, "FashionMNIST", unreachable)
     with pytest.raises(DataError, match=rf"{name} cannot be downloaded .*no network.*--from$"):
-        fetching.fetch(name)
+        fetch(name)
     assert not SETS[name].path.parent.exists()
 
 
 def test_pickles_are_refused(cifar10):
     (cifar10 / "data_batch_1").write_bytes(b"pickle")
     with pytest.raises(DataError, match="as pickles, which can run code"):
-        fetching.fetch("cifar10", cifar10)
+        fetch("cifar10", cifar10)
 
 
 def test_spoiled_sources_leave_nothing(cifar10, fashion, tmp_path):
@@ -139,20 +139,37 @@ def test_spoiled_sources_leave_nothing(cifar10, fashion, tmp_path):
     ):
         labels.write_bytes(content)
         with pytest.raises(DataError, match=match):
-            fetching.fetch("fashion-mnist", fashion)
+            fetch("fashion-mnist", fashion)
     labels.unlink()
     with pytest.raises(DataError, match="no such file"):
-        fetching.fetch("fashion-mnist", fashion)
+        fetch("fashion-mnist", fashion)
     (cifar10 / "test_lables.json").write_text('["a"]')
     with pytest.raises(DataError, match=r"test_lables\.json: cannot be read"):
-        fetching.fetch("cifar10", cifar10)
+        fetch("cifar10", cifar10)
     Image.new("RGB", (7, 7)).save(cifar10 / "data_batch_3.png")
     with pytest.raises(DataError, match=r"data_batch_3\.png: cannot be read as images"):
-        fetching.fetch("cifar10", cifar10)
+        fetch("cifar10", cifar10)
     (cifar10 / "data_batch_2.png").unlink()
     with pytest.raises(DataError, match=r"data_batch_2\.png: no such file"):
-        fetching.fetch("cifar10", cifar10)
+        fetch("cifar10", cifar10)
     os.mkfifo(cifar10 / "data_batch_2.png")
     with pytest.raises(DataError, match=r"data_batch_2\.png: is not a file"):
-        fetching.fetch("cifar10", cifar10)
+        fetch("cifar10", cifar10)
     assert not (tmp_path / "cache").exists()
+
+
+def test_the_same_images_without_filling_the_memory(monkeypatch):
+    """Sets far above their own size are converted as they are needed, to the same bytes."""
+    at_once = load_data("fashion-mnist-sample", resolution=40, channels=3)
+    monkeypatch.setattr(loading, "LARGEST_IN_MEMORY_BYTES", 10**6)
+    as_needed = load_data("fashion-mnist-sample", resolution=40, channels=3)
+    assert type(as_needed.train) is not type(at_once.train)
+    assert (as_needed.train.side, as_needed.train.channels) == (40, 3)
+    assert as_needed.fingerprint == at_once.fingerprint
+    assert (as_needed.mean, as_needed.std) == (at_once.mean, at_once.std)
+    some = np.array([5, 3, 900])
+    for name in ("train", "heldout", "test"):
+        ours, theirs = getattr(as_needed, name), getattr(at_once, name)
+        assert np.array_equal(ours.labels, theirs.labels)
+        assert np.array_equal(ours.read(some), theirs.read(some))
+        assert np.array_equal(ours.select(some).read(np.array([2])), theirs.read(some[2:]))

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hardcorenas.artifacts import Moment
 from hardcorenas.errors import ArtifactError
-from hardcorenas.train.log import TrainingLog
+from hardcorenas.train.training_run import TrainingLog
 
 
 def moment(step, **facts):

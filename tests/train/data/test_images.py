@@ -8,7 +8,7 @@ from PIL import Image
 
 from hardcorenas.errors import DataError
 from hardcorenas.torchvision_import import prepare_torchvision
-from hardcorenas.train.data.decoding import read_all, read_image, read_size
+from hardcorenas.train.data.images import read_all, read_image, read_size
 
 prepare_torchvision()
 from torchvision.transforms import v2  # noqa: E402

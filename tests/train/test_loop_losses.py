@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from hardcorenas.supernet.paths import sample_paths
 from hardcorenas.torchvision_import import prepare_torchvision
-from hardcorenas.train.tasks import Supervised
+from hardcorenas.train.loop import Supervised
 from train.tiny_task import SIDE, SPACE, without_norms
 
 NUM = 12

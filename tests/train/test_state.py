@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from hardcorenas.train.divergence import DivergenceCheck, TrainingError
+from hardcorenas.train.state import DivergenceCheck, TrainingError
 
 TEN = math.log(10)  # the loss of guessing among ten classes
 
