@@ -104,6 +104,12 @@ class _Task:
         self.allowed = allowed_choices(self.space, self.budgets)
         self.depths = allowed_depths(self.space, self.allowed)
 
+    def _gains(self, s: int, b: int) -> Floats:
+        return np.array([self.choice_value(s, b, c) for c in self.allowed[s][b]], float)
+
+    def _prices(self, budget: Budget, s: int, b: int) -> list[int]:
+        return [budget.table.costs[s][b][c] for c in self.allowed[s][b]]
+
     def by_program(self) -> tuple[Architecture | None, bool]:
         """Return the integer program's network, if it fits exactly, and whether it is the best."""
         stages = self.space.stages
@@ -113,23 +119,18 @@ class _Task:
             for s, stage in enumerate(stages)
             for b in range(stage.depths[self.depths[s][-1]])
         ]
-        values = [
+        depth_values = (
             np.array([self.depth_value(s, i) for i in row], float)
             for s, row in enumerate(self.depths)
-        ]
-        values += [
-            np.array([self.choice_value(s, b, c) for c in self.allowed[s][b]], float)
-            for s, b in blocks
-        ]
-        program = Program(values)
+        )
+        program = Program([*depth_values, *(self._gains(s, b) for s, b in blocks)])
         first = np.cumsum([0, *map(len, self.depths)]).tolist()
         for number, (s, b) in enumerate(blocks, start=len(stages)):
             runs = [k for k, i in enumerate(self.depths[s], first[s]) if stages[s].depths[i] > b]
             program.link(number, runs)
         free = [np.zeros(len(row)) for row in self.depths]
         for budget, limit in zip(self.additive, self.limits, strict=True):
-            costs = [[budget.table.costs[s][b][c] for c in self.allowed[s][b]] for s, b in blocks]
-            program.add_budget([*free, *costs], limit)
+            program.add_budget([*free, *(self._prices(budget, s, b) for s, b in blocks)], limit)
         try:
             picked, proved = program.solve_integer()
         except (Infeasible, SolverError):
@@ -168,18 +169,17 @@ class _Task:
             What each way is worth; for each budget, what each costs; and the choices of each, fewer
             for shallower ways.
         """
-        stage, rows = self.space.stages[s], self.allowed[s]
+        stage = self.space.stages[s]
         values, ways = np.zeros(1), [[]]  # type: tuple[Floats, list[list[int]]]
         costs: list[NDArray[Any]] = [np.zeros(1, object) for _ in self.additive]
         all_values, all_ways = np.zeros(0), []  # type: tuple[Floats, list[list[int]]]
         all_costs: list[NDArray[Any]] = [np.zeros(0, object) for _ in self.additive]
         for b in range(stage.depths[self.depths[s][-1]]):
-            gain = np.array([self.choice_value(s, b, c) for c in rows[b]])
-            values = (values[:, None] + gain[None, :]).ravel()
-            ways = [[*way, c] for way in ways for c in rows[b]]
+            values = np.add.outer(values, self._gains(s, b)).ravel()
+            ways = [[*way, c] for way in ways for c in self.allowed[s][b]]
             for k, budget in enumerate(self.additive):
-                price = np.array([budget.table.costs[s][b][c] for c in rows[b]], object)
-                costs[k] = (costs[k][:, None] + price[None, :]).ravel()
+                prices = np.array(self._prices(budget, s, b), object)
+                costs[k] = np.add.outer(costs[k], prices).ravel()
             kept = np.arange(len(values))
             for spent, limit in zip(costs, self.limits, strict=True):
                 kept = kept[(spent[kept] <= limit).astype(bool)]

@@ -55,18 +55,16 @@ class Polytope:
 
     def items(self, values: Floats) -> Items:
         """Return the knapsack of maximising values; what is not allowed looks like its stand-in."""
-        return Items(
-            sizes=[values.shape[1]] * len(values),
-            values=np.take_along_axis(values, self.stand_in, 1),
-            costs=[np.take_along_axis(costs, self.stand_in, 1) for costs in self.costs],
-            limits=list(self.limits),
-            offsets=group_offsets(*values.shape),
-        )
+        sizes = [values.shape[1]] * len(values)
+        values, *costs = (np.take_along_axis(a, self.stand_in, 1) for a in (values, *self.costs))
+        return Items(sizes, values, costs, list(self.limits), group_offsets(*values.shape))
 
     def fits(self, rows: Units) -> bool:
         """Return whether rows of probabilities keep every budget, exactly."""
+        used = np.nonzero(rows)
+        shares = rows[used].tolist()  # Python integers, in which sums are exact
         return all(
-            _exact_dot(rows, costs) <= limit * ONE
+            sum(r * c for r, c in zip(shares, costs[used].tolist(), strict=True)) <= limit * ONE
             for costs, limit in zip(self.costs, self.limits, strict=True)
         )
 
@@ -110,9 +108,8 @@ def _several_budgets(polytope: Polytope, items: Items) -> Units | None:
             return rows
     spare = [items.above_floor(k)[1] for k in range(len(items.limits))]
     for margin in _MARGINS:
-        limits = [
-            t - int(margin * float(room)) for t, room in zip(items.limits, spare, strict=True)
-        ]
+        held_back = (int(margin * float(room)) for room in spare)
+        limits = [limit - held for limit, held in zip(items.limits, held_back, strict=True)]
         try:
             solution = solve_several(replace(items, limits=limits))
         except (NothingFitsError, SolverError):
@@ -248,10 +245,8 @@ class Problem:
 
     def beta_polytope(self, point: RelaxedPoint) -> Polytope:
         """Return β's feasible set with α held fixed."""
-        costs = []
-        for table in self._costs:
-            means = np.array(_row_dots(point.alpha, table), table.dtype)
-            costs.append((means @ self._runs).reshape(self.depth_shape))
+        means = (np.array(_row_dots(point.alpha, table), table.dtype) for table in self._costs)
+        costs = [(mean @ self._runs).reshape(self.depth_shape) for mean in means]
         return Polytope(costs, self._limits, self._depth_stand_in, self.depth_sinks)
 
     def mixed(self, start: RelaxedPoint, end: RelaxedPoint, step: float) -> RelaxedPoint:
@@ -304,9 +299,3 @@ def _row_dots(rows: Units, costs: NDArray[Any]) -> list[int]:
     """Return Σ_c rows · costs of each row; rows add up to 2³⁰, costs are stored to hold that."""
     products: list[int] = (rows * costs).sum(1).tolist()
     return products
-
-
-def _exact_dot(rows: Units, costs: NDArray[Any]) -> int:
-    """Return Σ rows · costs in Python integers, over the entries that count."""
-    used = np.nonzero(rows)
-    return sum(r * c for r, c in zip(rows[used].tolist(), costs[used].tolist(), strict=True))

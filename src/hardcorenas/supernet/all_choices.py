@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hardcorenas.supernet.paths import Indices, Paths
 
     Loss = Callable[[Tensor, Tensor], Tensor]
+    Probes = tuple[tuple[Tensor, ...], Tensor]  # what stands for α and β of a stage
 
 _PRODUCTS_AT_ONCE = 2**18  # numbers, 1 MB
 _FEW_PIXELS = 8  # pixels are few when so many times their number is less than the channels'
@@ -106,13 +107,7 @@ def all_choices_gradient(
     )
 
 
-def _stage(
-    supernet: Supernet,
-    number: int,
-    x: Tensor,
-    paths: Paths,
-    probes: tuple[tuple[Tensor, ...], Tensor],
-) -> Tensor:
+def _stage(supernet: Supernet, number: int, x: Tensor, paths: Paths, probes: Probes) -> Tensor:
     """Run a stage. Behind their depth images go on without gradient, to judge larger depths."""
     (alpha, beta), stage, depths = probes, supernet.space.stages[number], paths.depths[number]
     order = np.argsort(-depths, kind="stable")  # the deep ones first: who is left is a prefix

@@ -165,8 +165,8 @@ def _as_rows(batch: Tensor) -> Tensor:
     return batch.permute(0, 2, 3, 1).reshape(len(batch), -1)
 
 
-def _as_images(rows: Tensor, like: Tensor) -> Tensor:
-    _, channels, height, width = like.shape
+def _as_images(rows: Tensor, shape: torch.Size) -> Tensor:
+    _, channels, height, width = shape
     return rows.view(len(rows), height, width, channels).permute(0, 3, 1, 2)
 
 
@@ -176,16 +176,14 @@ class _Deal(torch.autograd.Function):
         ctx.save_for_backward(*piles)
         ctx.shape = batch.shape
         rows = _as_rows(batch)
-        return tuple(_as_images(rows.index_select(0, pile), batch) for pile in piles)
+        return tuple(_as_images(rows.index_select(0, pile), batch.shape) for pile in piles)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        count, channels, height, width = ctx.shape
-        result = gradients[0].new_empty(count, height * width * channels)
+        result = gradients[0].new_empty(ctx.shape[0], ctx.shape[1:].numel())
         for pile, gradient in zip(ctx.saved_tensors, gradients, strict=True):
             result.index_copy_(0, pile, _as_rows(gradient))
-        images = result.view(count, height, width, channels).permute(0, 3, 1, 2)
-        return (images, *(None for _ in gradients))
+        return (_as_images(result, ctx.shape), *(None for _ in gradients))
 
 
 class _Spans(torch.autograd.Function):

@@ -182,21 +182,16 @@ def _search(processes: Processes, job: SearchJob, callback: SearchCallback | Non
     run = TrainedSupernet.open(job.run)
     problem = Problem(run.space, job.budgets)
     data = run.data(job.source)
-    effort = Effort.of(
-        job.settings, len(data.heldout), images_per_network(data), shares=processes.count
-    )
+    num_images = (len(data.heldout), images_per_network(data))
+    effort = Effort.of(job.settings, *num_images, shares=processes.count)
     folder = NetworkFolder(job.folder)
     # Batches and paths differ with the number of processes: answers then are others too.
     around = {"effort": dataclasses.asdict(effort), "processes": processes.count}
     journal = Journal(folder.journal, _deciding(job) | around, writes=processes.is_first)
     processes.wait()  # all have read it before the first goes on writing
+    supernet, first = run.supernet().to(processes.device), journal.num_gradients
     asked = evaluators(
-        run.supernet().to(processes.device),
-        data,
-        effort.batch_size,
-        seed=job.seed,
-        first_call=journal.num_gradients,
-        processes=processes,
+        supernet, data, effort.batch_size, seed=job.seed, first_call=first, processes=processes
     )
     asked = Evaluators(journal.objective(asked.objective), journal.score(asked.score))
     points: dict[int, RelaxedPoint] = {}
@@ -254,6 +249,7 @@ def save_search(
     folder.save_tables([budget.table for budget in problem.budgets])
     if result.fits:  # a network that does not fit is never handed on
         folder.save_architecture(result.architecture)
+    budgets = zip(result.costs.items(), problem.budgets, job.asked_limits, strict=True)
     projection = local_search = None
     if made := result.projection:
         network = str(made.architecture)
@@ -273,13 +269,11 @@ def save_search(
                 unit=budget.table.unit,
                 limit=budget.limit,
                 asked=asked,
-                cost=result.costs[label],
+                cost=cost,
                 device=budget.table.provenance.device,
                 table=_table_digest(budget),
             )
-            for label, budget, asked in zip(
-                problem.labels, problem.budgets, job.asked_limits, strict=True
-            )
+            for (label, cost), budget, asked in budgets
         ),
         architecture=str(result.architecture),
         fits=result.fits,

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hardcorenas.artifacts import TraceStep
     from hardcorenas.search.on_supernet.searching import SearchMoment
     from hardcorenas.search.point import Floats, RelaxedPoint
     from hardcorenas.search.problem import Problem
@@ -66,7 +65,13 @@ class SearchLog:
         if step is None:
             self._writer.add_scalar("search/best loss", moment.loss, moment.done)
             return
-        self._write_step(step)
+        numbers = {"loss": step.value, "gap": step.gap, "step size": step.step_size}
+        labels, budgets = self._problem.additive_labels, self._problem.additive
+        for label, budget, cost in zip(labels, budgets, step.costs, strict=True):
+            numbers[f"cost of budget/{label}"] = cost / budget.limit
+        for name, value in numbers.items():
+            if value is not None:
+                self._writer.add_scalar(f"search/{name}", value, step.index)
         if moment.point is not None and step.index == 0:
             self._draw(moment.point, START, step.index)
         if moment.point is not None and with_point:
@@ -80,15 +85,6 @@ class SearchLog:
     def close(self) -> None:
         """Write what is left in memory."""
         self._writer.close()
-
-    def _write_step(self, step: TraceStep) -> None:
-        numbers = {"loss": step.value, "gap": step.gap, "step size": step.step_size}
-        labels, budgets = self._problem.additive_labels, self._problem.additive
-        for label, budget, cost in zip(labels, budgets, step.costs, strict=True):
-            numbers[f"cost of budget/{label}"] = cost / budget.limit
-        for name, value in numbers.items():
-            if value is not None:
-                self._writer.add_scalar(f"search/{name}", value, step.index)
 
     def _draw(self, point: RelaxedPoint, when: str, step: int) -> None:
         choices = heat_map(point.alpha_shares, self._num_choices)
