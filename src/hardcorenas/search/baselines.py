@@ -11,6 +11,7 @@ does, or given up for the lightest network, which fits.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -82,12 +83,12 @@ def search_evolution(
             return mutate(problem, first, mutation_rate, rng)
         return cross(problem, first, second, rng)
 
-    while seen.count < num_evaluations:
+    while len(seen.trace) < num_evaluations:
         parents = seen.best(max(2, population // 4))
         parents = parents if len(parents) > 1 else parents * 2  # where only one network fits
-        for _ in range(min(population, num_evaluations - seen.count)):
+        for _ in range(min(population, num_evaluations - len(seen.trace))):
             bred = seen.unknown(child)
-            if seen.knows(bred):  # the parents have no other children: new blood
+            if bred in seen.values:  # the parents have no other children: new blood
                 bred = sample_fitting(problem, rng)
             seen.evaluate(bred)
     return seen.result()
@@ -156,48 +157,41 @@ def _generator(problem: Problem, seed: int) -> np.random.Generator:
     return np.random.default_rng((seed, *(budget.limit for budget in problem.budgets)))
 
 
+@dataclass
 class _Evaluated:
-    """Networks that were scored."""
+    """Networks that were scored, and with what scores."""
 
-    def __init__(self, problem: Problem, score: Score) -> None:
-        self._problem = problem
-        self._score = score
-        self._values: dict[Architecture, list[float]] = {}
-        self._trace: list[TraceStep] = []
-
-    @property
-    def count(self) -> int:
-        return len(self._trace)
-
-    def knows(self, network: Architecture) -> bool:
-        return network in self._values
+    problem: Problem
+    score: Score
+    values: dict[Architecture, list[float]] = field(default_factory=dict)
+    trace: list[TraceStep] = field(default_factory=list)
 
     def unknown(self, draw: Callable[[], Architecture]) -> Architecture:
         """Draw until a network is new; where there seems to be none, return one that is not."""
         for _ in range(_TRIES):
             network = draw()
-            if not self.knows(network):
+            if network not in self.values:
                 break
         return network
 
     def evaluate(self, network: Architecture) -> None:
         """Score a network; one met again is judged by the mean of its scores."""
-        value = checked_score(self._score(network), self.count)
-        self._values.setdefault(network, []).append(value)
-        costs = tuple(float(b.table.cost(network)) for b in self._problem.additive)
-        self._trace.append(TraceStep(self.count, value, costs, self._problem.slack(costs)))
+        value = checked_score(self.score(network), len(self.trace))
+        self.values.setdefault(network, []).append(value)
+        costs = tuple(float(b.table.cost(network)) for b in self.problem.additive)
+        self.trace.append(TraceStep(len(self.trace), value, costs, self.problem.slack(costs)))
 
     def best(self, number: int) -> list[Architecture]:
-        return sorted(self._values, key=lambda n: fmean(self._values[n]))[:number]
+        return sorted(self.values, key=lambda n: fmean(self.values[n]))[:number]
 
     def result(self) -> SearchResult:
-        if not self._values:
+        if not self.values:
             raise InvalidArgumentError("num_evaluations: expected at least 1")
         network = self.best(1)[0]
-        assert self._problem.fits_discrete(network), "only networks that fit are evaluated"
-        costs, value = self._problem.costs(network), fmean(self._values[network])
-        judged = (value, Status.STEP_LIMIT, self.count)
-        return SearchResult(network, costs, True, *judged, trace=self._trace)
+        assert self.problem.fits_discrete(network), "only networks that fit are evaluated"
+        costs, value = self.problem.costs(network), fmean(self.values[network])
+        judged = (value, Status.STEP_LIMIT, len(self.trace))
+        return SearchResult(network, costs, True, *judged, trace=self.trace)
 
 
 def _softmax_point(problem: Problem, logits: list[Floats]) -> RelaxedPoint:

@@ -115,13 +115,6 @@ class Program:
         solver.setOptionValue("threads", 1)
         solver.setOptionValue("primal_feasibility_tolerance", tolerance)
         solver.setOptionValue("dual_feasibility_tolerance", tolerance)
-        solver.passModel(self._model(integer=integer, smooth=smooth))
-        if smooth:
-            solver.passHessian(self._differences())
-            solver.setOptionValue("qp_iteration_limit", _QP_ITERATIONS)
-        return solver
-
-    def _model(self, *, integer: bool, smooth: bool) -> highspy.HighsLp:
         num_groups, size = len(self._sizes), self._num_shares
         dense = np.vstack([np.zeros((num_groups, size)), *self._rows])
         dense[np.repeat(np.arange(num_groups), self._sizes), np.arange(size)] = 1.0
@@ -142,7 +135,11 @@ class Program:
         model.a_matrix_.value_ = dense[rows, columns]
         if integer:
             model.integrality_ = [highspy.HighsVarType.kInteger] * size
-        return model
+        solver.passModel(model)
+        if smooth:
+            solver.passHessian(self._differences())
+            solver.setOptionValue("qp_iteration_limit", _QP_ITERATIONS)
+        return solver
 
     def _differences(self) -> highspy.HighsHessian:
         """Return Q of ½ xᵀQx = Σ (x_{j+1} − x_j)² within groups, lower triangle by columns."""
