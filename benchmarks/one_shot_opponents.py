@@ -31,7 +31,7 @@ def masked_forward(supernet: Supernet, images: Tensor, paths: Paths) -> Tensor:
     for number, (depths, choices) in enumerate(zip(paths.depths, paths.choices, strict=True)):
         ends = []
         for position, chosen in enumerate(choices):
-            x = _masked_block(supernet.block(number, position), x, torch.from_numpy(chosen))
+            x = _masked_block(supernet.blocks[number][position], x, torch.from_numpy(chosen))
             ends.append(x)
         x = _picked(ends, torch.from_numpy(depths) - 1)
     return supernet.head(x)
@@ -72,7 +72,7 @@ def twelve_full_passes_gradient(
     for number, (depths, choices) in enumerate(zip(paths.depths, paths.choices, strict=True)):
         ends = []
         for position, chosen in enumerate(choices):
-            block = supernet.block(number, position)
+            block = supernet.blocks[number][position]
             outputs = [_one_choice(block, x, choice) for choice in range(len(block.shapes))]
             x = _mixed(outputs, torch.from_numpy(chosen), unknowns)
             ends.append(x)
@@ -106,7 +106,7 @@ def twelve_passes_gradient(
         x, depth = x[order], depth[order]
         ends, left, beyond = [], [], None
         for position, chosen in enumerate(choices):
-            block, mine = supernet.block(number, position), torch.from_numpy(chosen)[order]
+            block, mine = supernet.blocks[number][position], torch.from_numpy(chosen)[order]
             active = int((depth > position).sum())
             if active < len(x):
                 x, leaving = x.split([active, len(x) - active])

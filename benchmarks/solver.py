@@ -21,8 +21,7 @@ from scipy.optimize import linprog
 
 import hardcorenas as hc
 from hardcorenas.resources import Budget
-from hardcorenas.search.bcsfw import search_bcsfw
-from hardcorenas.search.initial import balanced_point
+from hardcorenas.search.bcsfw import balanced_point, search_bcsfw
 from hardcorenas.search.knapsack import solve_exact, solve_relaxed
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.projection import METHODS, project

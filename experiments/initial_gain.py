@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import hardcorenas as hc
-from hardcorenas.search.initial import balanced_point, lightest_point
+from hardcorenas.search.bcsfw import balanced_point, lightest_point
 from setting import (
     Setting,
     Training,

@@ -18,7 +18,7 @@ import numpy as np
 import hardcorenas as hc
 from hardcorenas.files import dump, write_text
 from hardcorenas.resources import Budget
-from hardcorenas.search.initial import balanced_point, lightest_point
+from hardcorenas.search.bcsfw import balanced_point, lightest_point
 from hardcorenas.search.problem import Problem
 
 mpl.use("Agg")

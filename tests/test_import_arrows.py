@@ -21,7 +21,7 @@ LAYERS = (
 # Modules that work without torch: importing all of them does not import it.
 TORCH_FREE = ("errors", "files", "settings", "artifacts", "space", "resources", "search", "report")
 TORCH_FREE += ("train/recipe", "search/on_supernet/settings", "pipeline/config", "cli")
-TORCH_FREE += ("search/on_supernet/network_folder", "search/on_supernet/saving")
+TORCH_FREE += ("search/on_supernet/network_folder",)
 WITH_TORCH = ("resources/targets/", "search/on_supernet/")
 # Copied to devices: only the standard library, numpy and onnxruntime, and of ours what is copied.
 PORTABLE_FOLDER = "resources/timing/"

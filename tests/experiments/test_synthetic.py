@@ -7,7 +7,7 @@ import pytest
 
 import hardcorenas as hc
 from hardcorenas.resources import Budget
-from hardcorenas.search.initial import balanced_point
+from hardcorenas.search.bcsfw import balanced_point
 from hardcorenas.search.point import RelaxedPoint, point_of
 from hardcorenas.search.problem import Problem
 from synthetic import AdditiveUtility

@@ -26,7 +26,7 @@ from hardcorenas.jobs import processes as processes_module
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import Interrupted
 from hardcorenas.resources import Budget
-from hardcorenas.search.initial import balanced_point
+from hardcorenas.search.bcsfw import balanced_point
 from hardcorenas.search.on_supernet.job import SearchJob, _search, search_run, search_step
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from hardcorenas.search.on_supernet.objective import SupernetObjective, images_per_network

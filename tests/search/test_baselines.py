@@ -11,7 +11,7 @@ import hardcorenas as hc
 import stress
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.resources import Budget
-from hardcorenas.search import discrete
+from hardcorenas.search import baselines
 from hardcorenas.search.baselines import search_evolution, search_penalty, search_random
 from hardcorenas.search.problem import Problem
 from synthetic import AdditiveUtility
@@ -117,17 +117,17 @@ def test_seeds():
 def test_changes_are_of_one_thing():
     network = SPACE.sample(np.random.default_rng(0))
     stages = [list(indices) for indices in network.indices]
-    changed = {(s, tuple(blocks)) for s, blocks in discrete.changed_stages(SPACE, stages)}
+    changed = {(s, tuple(blocks)) for s, blocks in baselines.changed_stages(SPACE, stages)}
     assert len(changed) == 11 * sum(network.depths) + 2 * 3
     assert not changed & set(enumerate(map(tuple, stages)))
 
 
 def test_changes_always_fit():
     rng = np.random.default_rng(0)
-    first, second = (discrete.sample_fitting(PROBLEM, rng) for _ in range(2))
+    first, second = (baselines.sample_fitting(PROBLEM, rng) for _ in range(2))
     for _ in range(50):
-        first = discrete.mutate(PROBLEM, first, 0.3, rng)
-        second = discrete.cross(PROBLEM, first, second, rng)
+        first = baselines.mutate(PROBLEM, first, 0.3, rng)
+        second = baselines.cross(PROBLEM, first, second, rng)
         assert PROBLEM.fits_discrete(first)
         assert PROBLEM.fits_discrete(second)
 

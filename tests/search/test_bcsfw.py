@@ -9,9 +9,8 @@ import hardcorenas as hc
 import stress
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.resources import Budget
-from hardcorenas.search.bcsfw import search_bcsfw
+from hardcorenas.search.bcsfw import balanced_point, search_bcsfw
 from hardcorenas.search.frank_wolfe import Status, in_turn
-from hardcorenas.search.initial import balanced_point
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.result import Evaluation
 from stress import nested

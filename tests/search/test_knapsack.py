@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
+from hardcorenas.search.highs import Program, SolverError
 from hardcorenas.search.knapsack import (
     NothingFitsError,
-    exact,
     solve_exact,
     solve_greedy,
     solve_relaxed,
@@ -257,7 +257,11 @@ def test_exact_against_an_integer_program_at_the_papers_size(seed, num_budgets):
 @pytest.mark.parametrize("seed", range(30))
 def test_the_dynamic_program_for_several_budgets(seed, monkeypatch):
     """Used where the integer program's answer does not fit exactly; here always."""
-    monkeypatch.setattr(exact, "_by_program", lambda _items: (None, False))
+
+    def gives_up(_program):
+        raise SolverError
+
+    monkeypatch.setattr(Program, "solve_integer", gives_up)
     rng = np.random.default_rng(seed)
     values = [rng.integers(0, 9, 4).astype(float) for _ in range(5)]
     costs = [rng.integers(0, 20, (2, 4)) for _ in range(5)]

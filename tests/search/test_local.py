@@ -11,7 +11,7 @@ import pytest
 import hardcorenas as hc
 import stress
 from hardcorenas.resources import Budget
-from hardcorenas.search import discrete
+from hardcorenas.search import baselines
 from hardcorenas.search.local import promising_neighbours, search_locally
 from hardcorenas.search.point import point_of
 from hardcorenas.search.problem import Problem
@@ -76,7 +76,7 @@ def test_random_problems():
         answer = stress.RandomGradient(problem, rng)(None)
         gradient = problem.pad_gradient(answer.alpha, answer.beta)
         utility = AdditiveUtility(problem.space, seed=seed)
-        drawn = [discrete.sample_fitting(problem, rng) for _ in range(2)]
+        drawn = [baselines.sample_fitting(problem, rng) for _ in range(2)]
         starts = [problem.lightest, *drawn, problem.lightest]
         scores = Scores(
             utility.loss if seed % 3 else lambda network: crc32(str(network).encode()) % 97
@@ -102,7 +102,7 @@ def test_neighbours_fit_and_differ_in_one_or_two_stages():
         problem = stress.random_problem(rng)
         answer = stress.RandomGradient(problem, rng)(None)
         gradient = problem.pad_gradient(answer.alpha, answer.beta)
-        network = discrete.sample_fitting(problem, rng)
+        network = baselines.sample_fitting(problem, rng)
         for neighbour in itertools.islice(promising_neighbours(problem, network, gradient), 100):
             assert not stress.network_exceeds(problem, neighbour)
             numbers[len(changed_stages(network, neighbour))] += 1

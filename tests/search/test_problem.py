@@ -10,7 +10,7 @@ import pytest
 import hardcorenas as hc
 from hardcorenas.errors import InfeasibleBudgetError, InvalidBudgetError
 from hardcorenas.resources import AdditiveTable, Budget, PeakTable, Provenance
-from hardcorenas.search.initial import balanced_point, lightest_point
+from hardcorenas.search.bcsfw import balanced_point, lightest_point
 from hardcorenas.search.point import ONE, point_of
 from hardcorenas.search.problem import Problem
 from stress import exceeds, nested, random_problem

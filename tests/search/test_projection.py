@@ -12,8 +12,7 @@ import hardcorenas as hc
 import stress
 from hardcorenas.resources import AdditiveTable, Budget, Provenance
 from hardcorenas.search import projection
-from hardcorenas.search.bcsfw import search_bcsfw
-from hardcorenas.search.initial import balanced_point
+from hardcorenas.search.bcsfw import balanced_point, search_bcsfw
 from hardcorenas.search.knapsack import NothingFitsError
 from hardcorenas.search.point import ONE, RelaxedPoint, point_of
 from hardcorenas.search.problem import Problem

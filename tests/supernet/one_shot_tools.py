@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 
 from hardcorenas.supernet.model import Supernet
+from hardcorenas.supernet.paths import Paths
 
 
 def shaken(space, seed=0, dtype=torch.float64):
@@ -29,3 +31,14 @@ def some_images(space, count, seed=0, dtype=torch.float64):
 
 def relative_error(found, expected):
     return ((found - expected).norm() / expected.norm().clamp(min=1e-30)).item()
+
+
+def paths_of_each(architectures):
+    """Send image number n through architecture number n."""
+    ways = [Paths.of(architecture, 1) for architecture in architectures]
+    depths = zip(*(way.depths for way in ways), strict=True)
+    stages = zip(*(way.choices for way in ways), strict=True)
+    return Paths(
+        tuple(np.concatenate(depth) for depth in depths),
+        tuple(tuple(map(np.concatenate, zip(*stage, strict=True))) for stage in stages),
+    )

@@ -26,7 +26,7 @@ def naive_gradient(supernet, images, labels, paths):
         ends = []
         alpha.append([])
         for position in range(stage.max_depth):
-            block = supernet.block(number, position)
+            block = supernet.blocks[number][position]
             weights = one_hot(paths.choices[number][position], range(len(stage.choices)), x)
             outputs = []
             for choice, shape in enumerate(block.shapes):

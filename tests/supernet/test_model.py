@@ -74,7 +74,7 @@ def add_gradients_(total, plain, architecture):
             value.add_(gradients[f"{part}.{name}"])
     for stage, indices in enumerate(architecture.indices):
         for position, choice in enumerate(indices):
-            views = total.block(stage, position).state_of_choice(choice)
+            views = total.blocks[stage][position].state_of_choice(choice)
             for name, view in views.items():
                 key = f"stages.{stage}.{position}.{name}"
                 if key in gradients:
@@ -141,7 +141,7 @@ def test_statistics_are_fed_by_the_images_that_took_the_choice():
     """Against plain blocks that get only those images: means and variances of each norm."""
     space = GRAY
     supernet = shaken(space).train()
-    block = supernet.block(1, 1)
+    block = supernet.blocks[1][1]
     for module in block.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = 1.0  # the statistics become those of this batch
@@ -181,9 +181,9 @@ def test_a_choice_of_one_or_two_values_is_normalised_by_the_running_statistics()
     space = GRAY.replace(resolution=8)  # one pixel a channel in the last stage
     supernet = shaken(space).train()
     paths = sample_paths(space, 3, np.random.default_rng(0))
-    before = supernet.block(2, 0).project_norms[0].running_mean.clone()
+    before = supernet.blocks[2][0].project_norms[0].running_mean.clone()
     assert supernet(some_images(space, 3), paths).isfinite().all()
-    assert torch.equal(before, supernet.block(2, 0).project_norms[0].running_mean)
+    assert torch.equal(before, supernet.blocks[2][0].project_norms[0].running_mean)
 
 
 def test_mixed_precision_stays_near():

@@ -20,6 +20,7 @@ from hardcorenas.supernet.paths import (
 )
 from hardcorenas.supernet.routing import Router
 from strategies import spaces
+from supernet.one_shot_tools import paths_of_each
 
 MOBILE = hc.SearchSpace.preset("mobile")
 UNIT = 2**30  # points hold probabilities as whole numbers of this part
@@ -211,7 +212,7 @@ def test_the_same_generator_draws_the_same_from_given_probabilities():
 def test_architectures_become_paths_and_come_back(space, seed):
     rng = np.random.default_rng(seed)
     architectures = [space.sample(rng) for _ in range(4)]
-    paths = Paths.each(architectures)
+    paths = paths_of_each(architectures)
     assert len(paths) == 4
     assert [paths.architecture(space, n) for n in range(4)] == architectures
     repeated = Paths.of(architectures[0], 3)

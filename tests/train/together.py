@@ -13,9 +13,9 @@ from torch.nn import functional
 
 from hardcorenas.jobs.signals import StopSignals
 from hardcorenas.supernet.model import Supernet
-from hardcorenas.supernet.paths import Paths
 from hardcorenas.train.evaluate import accuracy, recalibrate_, score
 from hardcorenas.train.loop import Callbacks, Phase, train
+from supernet.one_shot_tools import paths_of_each
 from train.tiny_task import ALONE, RECIPE, SIDE, SPACE, image_data, statistics_of
 
 ONE_STEP = RECIPE.replace(
@@ -64,7 +64,7 @@ def one_shot():
 
 def gradients(model, images, labels, architectures):
     """Gradients of the mean loss with a path for each image; None where there is none."""
-    loss = functional.cross_entropy(model(images, Paths.each(architectures)), labels)
+    loss = functional.cross_entropy(model(images, paths_of_each(architectures)), labels)
     loss.backward()
     return {
         name.removeprefix("module."): None if p.grad is None else p.grad.clone()

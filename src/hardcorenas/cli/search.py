@@ -14,9 +14,9 @@ from hardcorenas.cli.terminal import ProgressBar, clock, print_sentence, print_t
 from hardcorenas.pipeline.config import Config
 from hardcorenas.resources import ResourceTable
 from hardcorenas.resources.budget_texts import read_budgets
+from hardcorenas.search.feasibility import tightness
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.tightness import tightness
 
 if TYPE_CHECKING:
     from hardcorenas.search.on_supernet.job import FoundNetwork
@@ -56,8 +56,7 @@ def search(
     """
     from hardcorenas.jobs.processes import is_first_process, suitable_count
     from hardcorenas.search.on_supernet.job import SearchJob, search_run
-    from hardcorenas.search.on_supernet.naming import network_name
-    from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+    from hardcorenas.search.on_supernet.network_folder import NetworkFolder, network_name
     from hardcorenas.train.trained import TrainedSupernet
 
     space = TrainedSupernet.open(run).space

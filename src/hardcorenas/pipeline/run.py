@@ -25,10 +25,9 @@ from hardcorenas.pipeline.table_step import is_of_this_device, latency_table
 from hardcorenas.pipeline.watcher import Watcher
 from hardcorenas.resources.budget_texts import check_texts, is_counted, needs_table, read_budgets
 from hardcorenas.resources.targets import make_target
-from hardcorenas.search.discrete import sample_fitting
+from hardcorenas.search.baselines import sample_fitting
 from hardcorenas.search.on_supernet.job import SearchJob, search_run, search_step
-from hardcorenas.search.on_supernet.naming import network_name
-from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+from hardcorenas.search.on_supernet.network_folder import NetworkFolder, network_name
 from hardcorenas.search.problem import Problem
 from hardcorenas.space import SearchSpace
 from hardcorenas.train.data.named import SETS

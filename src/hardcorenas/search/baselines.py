@@ -4,10 +4,14 @@ Random and evolutionary search score networks that fit, each of them once, and r
 are made to be strong: drawing is free, only scoring is counted, so that draws make what they can of
 the budgets. The soft penalty walks on logits by gradients and ends with an argmax, as FBNet and
 TF-NAS do; what it returns need not fit, and its result says so.
+
+Nothing here loops without a bound: a draw that does not fit is made cheaper step by step until it
+does, or given up for the lightest network, which fits.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -15,21 +19,21 @@ import numpy as np
 
 from hardcorenas.artifacts import TraceStep
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.search import discrete
 from hardcorenas.search.frank_wolfe import Status
-from hardcorenas.search.point import ONE, RelaxedPoint, point_of, to_units
+from hardcorenas.search.point import ONE, Floats, RelaxedPoint, point_of, to_units
 from hardcorenas.search.projection import project
-from hardcorenas.search.result import SearchResult, checked, checked_score
+from hardcorenas.search.result import Objective, Score, SearchResult, checked, checked_score
+from hardcorenas.space import Architecture, Choice, SearchSpace, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from hardcorenas.search.point import Floats
     from hardcorenas.search.problem import Problem
-    from hardcorenas.search.result import Objective, Score, StepCallback
-    from hardcorenas.space import Architecture
+    from hardcorenas.search.result import StepCallback
 
 POPULATION = 50
+NUM_DRAWS = 20
+NUM_FITTING = 4
 _TRIES = 3  # to find a network that has not been scored
 
 
@@ -40,7 +44,7 @@ def search_random(
     rng = _generator(problem, seed)
     seen = _Evaluated(problem, score)
     for _ in range(num_evaluations):
-        seen.evaluate(seen.unknown(lambda: discrete.sample_fitting(problem, rng)))
+        seen.evaluate(seen.unknown(lambda: sample_fitting(problem, rng)))
     return seen.result()
 
 
@@ -71,21 +75,21 @@ def search_evolution(
     rng = _generator(problem, seed)
     seen = _Evaluated(problem, score)
     for _ in range(min(population, num_evaluations)):
-        seen.evaluate(seen.unknown(lambda: discrete.sample_fitting(problem, rng)))
+        seen.evaluate(seen.unknown(lambda: sample_fitting(problem, rng)))
 
     def child() -> Architecture:
         first, second = (parents[int(i)] for i in rng.permutation(len(parents))[:2])
         if rng.random() < 0.5:
-            return discrete.mutate(problem, first, mutation_rate, rng)
-        return discrete.cross(problem, first, second, rng)
+            return mutate(problem, first, mutation_rate, rng)
+        return cross(problem, first, second, rng)
 
-    while seen.count < num_evaluations:
+    while len(seen.trace) < num_evaluations:
         parents = seen.best(max(2, population // 4))
         parents = parents if len(parents) > 1 else parents * 2  # where only one network fits
-        for _ in range(min(population, num_evaluations - seen.count)):
+        for _ in range(min(population, num_evaluations - len(seen.trace))):
             bred = seen.unknown(child)
-            if seen.knows(bred):  # the parents have no other children: new blood
-                bred = discrete.sample_fitting(problem, rng)
+            if bred in seen.values:  # the parents have no other children: new blood
+                bred = sample_fitting(problem, rng)
             seen.evaluate(bred)
     return seen.result()
 
@@ -118,8 +122,7 @@ def search_penalty(
     logits = [np.where(mask, 0.0, -np.inf) for mask in masks]
     # A block that can never run allows nothing; any certain row stands for it.
     logits[0][~problem.allowed_choices.any(1), 0] = 0.0
-    first = [np.zeros(rows.shape) for rows in logits]
-    second = [np.zeros(rows.shape) for rows in logits]
+    first, second = ([np.zeros(rows.shape) for rows in logits] for _ in range(2))
     trace: list[TraceStep] = []
     status = Status.STEP_LIMIT
     point = _softmax_point(problem, logits)
@@ -144,17 +147,9 @@ def search_penalty(
             break
     projected = project(problem, point, "argmax")
     answer = checked(objective(point_of(problem.space, projected.architecture)), len(trace))
-    return SearchResult(
-        architecture=projected.architecture,
-        costs=projected.costs,
-        fits=projected.fits,
-        value=float(answer.value),
-        status=status,
-        num_evaluations=len(trace) + 1,
-        point=point,
-        projection=projected,
-        trace=trace,
-    )
+    network = (projected.architecture, projected.costs, projected.fits)
+    judged = (float(answer.value), status, len(trace) + 1)
+    return SearchResult(*network, *judged, point, projected, trace=trace)
 
 
 def _generator(problem: Problem, seed: int) -> np.random.Generator:
@@ -162,54 +157,41 @@ def _generator(problem: Problem, seed: int) -> np.random.Generator:
     return np.random.default_rng((seed, *(budget.limit for budget in problem.budgets)))
 
 
+@dataclass
 class _Evaluated:
-    """Networks that were scored."""
+    """Networks that were scored, and with what scores."""
 
-    def __init__(self, problem: Problem, score: Score) -> None:
-        self._problem = problem
-        self._score = score
-        self._values: dict[Architecture, list[float]] = {}
-        self._trace: list[TraceStep] = []
-
-    @property
-    def count(self) -> int:
-        return len(self._trace)
-
-    def knows(self, network: Architecture) -> bool:
-        return network in self._values
+    problem: Problem
+    score: Score
+    values: dict[Architecture, list[float]] = field(default_factory=dict)
+    trace: list[TraceStep] = field(default_factory=list)
 
     def unknown(self, draw: Callable[[], Architecture]) -> Architecture:
         """Draw until a network is new; where there seems to be none, return one that is not."""
         for _ in range(_TRIES):
             network = draw()
-            if not self.knows(network):
+            if network not in self.values:
                 break
         return network
 
     def evaluate(self, network: Architecture) -> None:
         """Score a network; one met again is judged by the mean of its scores."""
-        value = checked_score(self._score(network), self.count)
-        self._values.setdefault(network, []).append(value)
-        costs = tuple(float(b.table.cost(network)) for b in self._problem.additive)
-        self._trace.append(TraceStep(self.count, value, costs, self._problem.slack(costs)))
+        value = checked_score(self.score(network), len(self.trace))
+        self.values.setdefault(network, []).append(value)
+        costs = tuple(float(b.table.cost(network)) for b in self.problem.additive)
+        self.trace.append(TraceStep(len(self.trace), value, costs, self.problem.slack(costs)))
 
     def best(self, number: int) -> list[Architecture]:
-        return sorted(self._values, key=lambda n: fmean(self._values[n]))[:number]
+        return sorted(self.values, key=lambda n: fmean(self.values[n]))[:number]
 
     def result(self) -> SearchResult:
-        if not self._values:
+        if not self.values:
             raise InvalidArgumentError("num_evaluations: expected at least 1")
         network = self.best(1)[0]
-        assert self._problem.fits_discrete(network), "only networks that fit are evaluated"
-        return SearchResult(
-            architecture=network,
-            costs=self._problem.costs(network),
-            fits=True,
-            value=fmean(self._values[network]),
-            status=Status.STEP_LIMIT,
-            num_evaluations=self.count,
-            trace=self._trace,
-        )
+        assert self.problem.fits_discrete(network), "only networks that fit are evaluated"
+        costs, value = self.problem.costs(network), fmean(self.values[network])
+        judged = (value, Status.STEP_LIMIT, len(self.trace))
+        return SearchResult(network, costs, True, *judged, trace=self.trace)
 
 
 def _softmax_point(problem: Problem, logits: list[Floats]) -> RelaxedPoint:
@@ -217,19 +199,105 @@ def _softmax_point(problem: Problem, logits: list[Floats]) -> RelaxedPoint:
     for rows in logits:
         powers = np.exp(rows - rows.max(1, keepdims=True))
         shares.append(powers / powers.sum(1, keepdims=True))
-    return RelaxedPoint(
-        to_units(shares[0], problem.choice_sinks), to_units(shares[1], problem.depth_sinks)
-    )
+    sinks = (problem.choice_sinks, problem.depth_sinks)
+    return RelaxedPoint(*map(to_units, shares, sinks))
 
 
 def _penalty_gradient(problem: Problem, point: RelaxedPoint) -> Floats:
     """Return the gradient of Σ |cost / budget − 1| by α and β."""
-    total = np.zeros(problem.shape[0] * problem.shape[1] + np.prod(problem.depth_shape))
-    alpha, beta = problem.alpha_polytope(point), problem.beta_polytope(point)
-    for k, (budget, cost) in enumerate(
-        zip(problem.additive, problem.expected_costs(point), strict=True)
-    ):
-        sign = np.sign(cost / budget.limit - 1)
-        flat = np.concatenate((alpha.costs[k].ravel(), beta.costs[k].ravel())).astype(float)
-        total += sign * flat / ONE / budget.limit
+    total = np.zeros(point.alpha.size + point.beta.size)
+    by_alpha, by_beta = problem.alpha_polytope(point).costs, problem.beta_polytope(point).costs
+    costs = zip(problem.additive, problem.expected_costs(point), by_alpha, by_beta, strict=True)
+    for budget, cost, *rows in costs:
+        flat = np.concatenate([by.ravel() for by in rows]).astype(float)
+        total += np.sign(cost / budget.limit - 1) * flat / ONE / budget.limit
+    return total
+
+
+def sample_fitting(problem: Problem, rng: np.random.Generator) -> Architecture:
+    """Draw a network that fits and makes something of its budgets.
+
+    Of a few uniform draws that fit it is the dearest: under a loose budget most draws are cheaper
+    by far than they may be. Where none fits, the last draw is made cheaper until it does.
+    """
+    fitting: list[Architecture] = []
+    for _ in range(NUM_DRAWS):
+        network = problem.space.sample(rng)
+        if problem.fits_discrete(network):
+            fitting.append(network)
+        if len(fitting) == NUM_FITTING:
+            break
+    if not fitting:
+        return make_fit(problem, network, rng)
+    return max(fitting, key=lambda n: max(b.table.cost(n) / b.limit for b in problem.budgets))
+
+
+def make_fit(problem: Problem, network: Architecture, rng: np.random.Generator) -> Architecture:
+    """Make random changes that lower what exceeds its budget until the network fits."""
+    if problem.fits_discrete(network):
+        return network
+    stages = [list(indices) for indices in network.indices]
+    excess = _excess(problem, stages)
+    while excess > 0:
+        cheaper = []
+        for s, changed in changed_stages(problem.space, stages):
+            left = _excess(problem, [*stages[:s], changed, *stages[s + 1 :]])
+            if left < excess:
+                cheaper.append((s, changed, left))
+        if not cheaper:
+            return problem.lightest
+        s, stages[s], excess = cheaper[int(rng.integers(len(cheaper)))]
+    return Architecture.from_indices(problem.space, stages)
+
+
+def mutate(
+    problem: Problem, network: Architecture, rate: float, rng: np.random.Generator
+) -> Architecture:
+    """Draw each depth and each choice anew with a probability, and make the result fit."""
+    fresh = problem.space.sample(rng)
+    stages = []
+    for stage, old, new in zip(problem.space.stages, network.stages, fresh.stages, strict=True):
+        depth = len(new) if rng.random() < rate else len(old)
+        # A deeper stage needs choices for its new blocks.
+        blocks = [*old[:depth], *(_any_choice(stage, rng) for _ in range(depth - len(old)))]
+        stages.append(
+            tuple(_any_choice(stage, rng) if rng.random() < rate else block for block in blocks)
+        )
+    return make_fit(problem, Architecture(problem.space, tuple(stages)), rng)
+
+
+def _any_choice(stage: Stage, rng: np.random.Generator) -> Choice:
+    return stage.choices[int(rng.integers(len(stage.choices)))]
+
+
+def cross(
+    problem: Problem, first: Architecture, second: Architecture, rng: np.random.Generator
+) -> Architecture:
+    """Take each stage from one of two parents, and make the result fit."""
+    stages = tuple(
+        one if rng.random() < 0.5 else other
+        for one, other in zip(first.stages, second.stages, strict=True)
+    )
+    return make_fit(problem, Architecture(problem.space, stages), rng)
+
+
+def changed_stages(space: SearchSpace, stages: list[list[int]]) -> Iterator[tuple[int, list[int]]]:
+    """Yield each stage with one thing changed, choices as indices."""
+    for s, (stage, blocks) in enumerate(zip(space.stages, stages, strict=True)):
+        for b, chosen in enumerate(blocks):
+            for choice in range(len(stage.choices)):
+                if choice != chosen:
+                    yield s, [*blocks[:b], choice, *blocks[b + 1 :]]
+        for depth in stage.depths:
+            if depth != len(blocks):
+                yield s, [*blocks[:depth], *[blocks[-1]] * (depth - len(blocks))]
+
+
+def _excess(problem: Problem, stages: list[list[int]]) -> float:
+    """Return by how much budgets are exceeded, as shares of them, added up; 0 if it fits."""
+    total = 0.0
+    for budget in problem.budgets:
+        rows = budget.table.costs
+        costs = [rows[s][b][c] for s, blocks in enumerate(stages) for b, c in enumerate(blocks)]
+        total += max(0, budget.table.total(costs) - budget.limit) / budget.limit
     return total

@@ -153,7 +153,6 @@ def frank_wolfe(
     point, average = start, None
     gradients: list[Floats] = []
     status = Status.STEP_LIMIT
-    made = 0
     for index in range(num_steps):
         value, gradient = objective(point)
         gradients.append(gradient)
@@ -164,7 +163,6 @@ def frank_wolfe(
         gap = float(way @ average)
         step_size = min(1.0, max(0.0, rule(index, gap, float(np.sum(way**2)))))
         moved = mixing(point, target, step_size)
-        made += 1
         size = 0.0 if moved is point else step_size
         step = FrankWolfeStep(index, block, point, value, gap, size, moved)
         point = moved
@@ -178,4 +176,4 @@ def frank_wolfe(
         for oracle in oracles.values()
     )
     recent = np.mean(gradients[-max(1, len(gradients) // 2) :], axis=0)
-    return FrankWolfeResult(point, value, gap, status, made, recent)
+    return FrankWolfeResult(point, value, gap, status, len(gradients) - 1, recent)

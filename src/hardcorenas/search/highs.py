@@ -8,7 +8,7 @@ optimise. This module builds that form.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import highspy
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    Floats = NDArray[np.float64]
+
 _TOLERANCE = 1e-9
 _QP_ITERATIONS = 3000  # programs of the paper's size take a few hundred
 _SOLVED = highspy.HighsModelStatus.kOptimal
@@ -27,6 +29,7 @@ _NO_SOLUTION = (
     highspy.HighsModelStatus.kUnboundedOrInfeasible,  # never unbounded: shares are within 0 … 1
 )
 _LIMITS = (highspy.HighsModelStatus.kSolutionLimit, highspy.HighsModelStatus.kIterationLimit)
+_FEASIBLE = highspy.SolutionStatus.kSolutionStatusFeasible
 _MIP_NODES = 300
 
 
@@ -38,31 +41,15 @@ class SolverError(RuntimeError):
     """HiGHS gave up."""
 
 
-@dataclass(frozen=True)
-class Picked:
-    """The item picked in each group, and whether it is proved to be the best."""
-
-    indices: list[int]
-    proved: bool
-
-
-@dataclass(frozen=True)
-class ProgramSolution:
-    """Shares of each group and, for linear programs, what one more unit of each budget is worth."""
-
-    weights: list[NDArray[np.float64]]
-    multipliers: tuple[float, ...]
-
-
 class Program:
     """max Σ values · shares, or min of neighbours' squared differences, over groups of shares."""
 
-    def __init__(self, values: Sequence[NDArray[np.float64]]) -> None:
+    def __init__(self, values: Sequence[Floats]) -> None:
         self._sizes = [len(group) for group in values]
         self._num_shares = sum(self._sizes)
         self._values = np.concatenate(values)
         self._value_scale = float(np.abs(self._values).max()) or 1.0
-        self._rows: list[NDArray[np.float64]] = []
+        self._rows: list[Floats] = []
         self._uppers: list[float] = []
         self._scales: list[float] = []
         self._links: list[tuple[int, list[int]]] = []
@@ -82,40 +69,42 @@ class Program:
         self._uppers.append(limit / scale)
         self._scales.append(scale)
 
-    def solve(self) -> ProgramSolution:
-        """Solve the linear program by the simplex method: the solution is a vertex."""
+    def solve(self) -> tuple[list[Floats], tuple[float, ...]]:
+        """Solve the linear program by the simplex method: the solution is a vertex.
+
+        Returns:
+            The shares of each group, and what one more unit of each budget is worth.
+        """
         solver = self._solver()
         solver.setOptionValue("solver", "simplex")
         weights = self._run(solver)
         duals = solver.getSolution().row_dual[len(self._sizes) :]
-        multipliers = tuple(
-            abs(dual) * self._value_scale / scale
-            for dual, scale in zip(duals, self._scales, strict=True)
-        )
-        return ProgramSolution(weights, multipliers)
+        worth = (abs(d) * self._value_scale / s for d, s in zip(duals, self._scales, strict=True))
+        return weights, tuple(worth)
 
-    def solve_integer(self) -> Picked:
-        """Solve with whole shares, up to a number of nodes."""
+    def solve_integer(self) -> tuple[list[int], bool]:
+        """Solve with whole shares, up to a number of nodes.
+
+        Returns:
+            The item picked in each group, and whether it is proved to be the best.
+        """
         solver = self._solver(integer=True)
         for option in ("mip_rel_gap", "mip_abs_gap"):
             solver.setOptionValue(option, 0.0)
         solver.setOptionValue("mip_feasibility_tolerance", 1e-10)
         solver.setOptionValue("mip_max_nodes", _MIP_NODES)
         weights = self._run(solver)
-        proved = solver.getModelStatus() == _SOLVED
-        return Picked([int(group.argmax()) for group in weights], proved)
+        return [int(group.argmax()) for group in weights], solver.getModelStatus() == _SOLVED
 
-    def solve_smooth(self) -> list[NDArray[np.float64]]:
+    def solve_smooth(self) -> list[Floats]:
         """Minimise the sum of squared differences of neighbouring shares instead of any value.
 
         A thin feasible set can defeat the solver at a fine tolerance, or make it cycle; then a
         coarser tolerance is tried.
         """
         for tolerance in (_TOLERANCE, 1e-7):
-            try:
+            with suppress(SolverError):
                 return self._run(self._solver(smooth=True, tolerance=tolerance))
-            except SolverError:
-                continue
         return self._run(self._solver(smooth=True, tolerance=1e-6))
 
     def _solver(
@@ -126,13 +115,6 @@ class Program:
         solver.setOptionValue("threads", 1)
         solver.setOptionValue("primal_feasibility_tolerance", tolerance)
         solver.setOptionValue("dual_feasibility_tolerance", tolerance)
-        solver.passModel(self._model(integer=integer, smooth=smooth))
-        if smooth:
-            solver.passHessian(self._differences())
-            solver.setOptionValue("qp_iteration_limit", _QP_ITERATIONS)
-        return solver
-
-    def _model(self, *, integer: bool, smooth: bool) -> highspy.HighsLp:
         num_groups, size = len(self._sizes), self._num_shares
         dense = np.vstack([np.zeros((num_groups, size)), *self._rows])
         dense[np.repeat(np.arange(num_groups), self._sizes), np.arange(size)] = 1.0
@@ -153,44 +135,35 @@ class Program:
         model.a_matrix_.value_ = dense[rows, columns]
         if integer:
             model.integrality_ = [highspy.HighsVarType.kInteger] * size
-        return model
+        solver.passModel(model)
+        if smooth:
+            solver.passHessian(self._differences())
+            solver.setOptionValue("qp_iteration_limit", _QP_ITERATIONS)
+        return solver
 
     def _differences(self) -> highspy.HighsHessian:
         """Return Q of ½ xᵀQx = Σ (x_{j+1} − x_j)² within groups, lower triangle by columns."""
-        starts, index, value = [0], [], []
-        column = 0
-        for size in self._sizes:
-            for j in range(size):
-                neighbours = (j > 0) + (j < size - 1)
-                index.append(column)
-                value.append(2.0 * neighbours)
-                if j < size - 1:
-                    index.append(column + 1)
-                    value.append(-2.0)
-                column += 1
-                starts.append(len(index))
+        group = np.repeat(np.arange(len(self._sizes)), self._sizes)
+        joined = (np.diff(group) == 0).astype(float)  # each share with the next one
+        dense = 2 * np.diag(np.r_[0, joined] + np.r_[joined, 0]) - 2 * np.diag(joined, -1)
+        columns, rows = np.nonzero(np.eye(len(group)) + np.diag(joined, 1))
         hessian = highspy.HighsHessian()
-        hessian.dim_ = column
+        hessian.dim_ = len(group)
         hessian.format_ = highspy.HessianFormat.kTriangular
-        hessian.start_, hessian.index_ = np.array(starts), np.array(index)
-        hessian.value_ = np.array(value)
+        hessian.start_ = np.searchsorted(columns, np.arange(len(group) + 1))
+        hessian.index_, hessian.value_ = rows, dense[rows, columns]
         return hessian
 
-    def _run(self, solver: highspy.Highs) -> list[NDArray[np.float64]]:
+    def _run(self, solver: highspy.Highs) -> list[Floats]:
         solver.run()
         status = solver.getModelStatus()
         if status in _NO_SOLUTION:
             raise Infeasible
-        if status != _SOLVED and not (status in _LIMITS and _has_solution(solver)):
+        # An integer program that ran into its limit may have found something; others start anew.
+        found = solver.getInfo().primal_solution_status == _FEASIBLE and solver.getLp().integrality_
+        if status != _SOLVED and not (status in _LIMITS and found):
             raise SolverError(f"HiGHS ended with {solver.modelStatusToString(status)}")
         shares = np.clip(np.asarray(solver.getSolution().col_value), 0.0, 1.0)
         shares[shares < 1e-11] = 0.0
         groups = np.split(shares, np.cumsum(self._sizes)[:-1])
         return [group / (group.sum() or 1.0) for group in groups]
-
-
-def _has_solution(solver: highspy.Highs) -> bool:
-    """Whether an integer program that ran into its limit has found something; others start anew."""
-    status = solver.getInfo().primal_solution_status
-    feasible = status == highspy.SolutionStatus.kSolutionStatusFeasible
-    return bool(feasible) and bool(solver.getLp().integrality_)

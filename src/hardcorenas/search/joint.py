@@ -11,6 +11,7 @@ solved in whole numbers.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,8 @@ import numpy as np
 
 from hardcorenas.resources import AdditiveTable, PeakTable
 from hardcorenas.search.highs import Infeasible, Program, SolverError
-from hardcorenas.search.knapsack.exact import MAX_STATES, solve_in_whole_numbers, undominated
 from hardcorenas.search.knapsack.items import Items, NothingFitsError, UndecidedError
+from hardcorenas.search.knapsack.whole import MAX_STATES, solve_in_whole_numbers, undominated
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from hardcorenas.resources import Budget
     from hardcorenas.space import SearchSpace
 
+    Floats = NDArray[np.float64]
+
 
 def allowed_choices(space: SearchSpace, budgets: Sequence[Budget]) -> list[list[list[int]]]:
     """Return, for each stage and block, the choices that keep every peak budget.
@@ -37,15 +40,12 @@ def allowed_choices(space: SearchSpace, budgets: Sequence[Budget]) -> list[list[
     A limit on a maximum is no sum over the network but a filter on what each block may be.
     """
     peaks = [budget for budget in budgets if isinstance(budget.table, PeakTable)]
+
+    def keep(s: int, b: int, c: int) -> bool:
+        return all(peak.table.costs[s][b][c] <= peak.limit for peak in peaks)
+
     return [
-        [
-            [
-                c
-                for c in range(len(stage.choices))
-                if all(p.table.costs[s][b][c] <= p.limit for p in peaks)
-            ]
-            for b in range(stage.max_depth)
-        ]
+        [[c for c in range(len(stage.choices)) if keep(s, b, c)] for b in range(stage.max_depth)]
         for s, stage in enumerate(space.stages)
     ]
 
@@ -88,40 +88,27 @@ def best_network(
     return network if exact is None else exact
 
 
-@dataclass(frozen=True)
-class _Options:
-    """The undominated ways to build one stage.
-
-    Attributes:
-        values: What each is worth.
-        costs: For each budget, what each costs.
-        choices: The choice of each block, shorter for shallower ways.
-    """
-
-    values: NDArray[np.float64]
-    costs: list[NDArray[Any]]
-    choices: list[list[int]]
-
-
+@dataclass
 class _Task:
     """One call of `best_network`."""
 
-    def __init__(
-        self,
-        space: SearchSpace,
-        budgets: Sequence[Budget],
-        choice_value: Callable[[int, int, int], float],
-        depth_value: Callable[[int, int], float],
-    ) -> None:
-        self.space = space
-        self.budgets = budgets
-        self.additive = [b for b in budgets if isinstance(b.table, AdditiveTable)]
+    space: SearchSpace
+    budgets: Sequence[Budget]
+    choice_value: Callable[[int, int, int], float]
+    depth_value: Callable[[int, int], float]
+    thinned: bool = False
+
+    def __post_init__(self) -> None:
+        self.additive = [b for b in self.budgets if isinstance(b.table, AdditiveTable)]
         self.limits = [b.limit - b.table.base for b in self.additive]
-        self.choice_value = choice_value
-        self.depth_value = depth_value
-        self.allowed = allowed_choices(space, budgets)
-        self.depths = allowed_depths(space, self.allowed)
-        self.thinned = False
+        self.allowed = allowed_choices(self.space, self.budgets)
+        self.depths = allowed_depths(self.space, self.allowed)
+
+    def _gains(self, s: int, b: int) -> Floats:
+        return np.array([self.choice_value(s, b, c) for c in self.allowed[s][b]], float)
+
+    def _prices(self, budget: Budget, s: int, b: int) -> list[int]:
+        return [budget.table.costs[s][b][c] for c in self.allowed[s][b]]
 
     def by_program(self) -> tuple[Architecture | None, bool]:
         """Return the integer program's network, if it fits exactly, and whether it is the best."""
@@ -132,77 +119,67 @@ class _Task:
             for s, stage in enumerate(stages)
             for b in range(stage.depths[self.depths[s][-1]])
         ]
-        values = [
+        depth_values = (
             np.array([self.depth_value(s, i) for i in row], float)
             for s, row in enumerate(self.depths)
-        ]
-        values += [
-            np.array([self.choice_value(s, b, c) for c in self.allowed[s][b]], float)
-            for s, b in blocks
-        ]
-        program = Program(values)
-        first = np.cumsum([0, *map(len, self.depths)])
+        )
+        program = Program([*depth_values, *(self._gains(s, b) for s, b in blocks)])
+        first = np.cumsum([0, *map(len, self.depths)]).tolist()
         for number, (s, b) in enumerate(blocks, start=len(stages)):
-            runs = [
-                int(first[s]) + k for k, i in enumerate(self.depths[s]) if stages[s].depths[i] > b
-            ]
+            runs = [k for k, i in enumerate(self.depths[s], first[s]) if stages[s].depths[i] > b]
             program.link(number, runs)
         free = [np.zeros(len(row)) for row in self.depths]
         for budget, limit in zip(self.additive, self.limits, strict=True):
-            costs = [[budget.table.costs[s][b][c] for c in self.allowed[s][b]] for s, b in blocks]
-            program.add_budget([*free, *costs], limit)
+            program.add_budget([*free, *(self._prices(budget, s, b) for s, b in blocks)], limit)
         try:
-            picked = program.solve_integer()
+            picked, proved = program.solve_integer()
         except (Infeasible, SolverError):
             return None, False
-        depths = [stages[s].depths[row[picked.indices[s]]] for s, row in enumerate(self.depths)]
+        depths = [stages[s].depths[row[picked[s]]] for s, row in enumerate(self.depths)]
         chosen: list[list[int]] = [[] for _ in stages]
         for number, (s, b) in enumerate(blocks, start=len(stages)):
             if b < depths[s]:
-                chosen[s].append(self.allowed[s][b][picked.indices[number]])
+                chosen[s].append(self.allowed[s][b][picked[number]])
         network = Architecture.from_indices(self.space, chosen)
         fits = all(budget.fits(network) for budget in self.budgets)
-        return (network, picked.proved) if fits else (None, False)
+        return (network, proved) if fits else (None, False)
 
     def in_whole_numbers(self) -> Architecture | None:
         """Return the best network by a knapsack over the ways to build each stage."""
         options = [self._options(s) for s in range(len(self.space.stages))]
-        if any(not option.choices for option in options):
-            picked: Sequence[int] | None = None
-        elif not self.additive:
-            picked = [int(option.values.argmax()) for option in options]
-        else:
-            items = Items.read(
-                [option.values for option in options],
-                [np.stack(option.costs) for option in options],
-                self.limits,
-            )
-            try:
-                solution = solve_in_whole_numbers(items)
-                picked = solution.indices
-            except NothingFitsError:
-                picked = None
-        if picked is None:
-            if self.thinned:
-                raise UndecidedError
-            return None
-        stages = [option.choices[j] for option, j in zip(options, picked, strict=True)]
-        return Architecture.from_indices(self.space, stages)
+        values, costs, ways = zip(*options, strict=True)
+        picked: Sequence[int] | None = None
+        if not self.additive:
+            picked = [int(worth.argmax()) for worth in values]
+        elif all(ways):
+            items = Items.read(values, [np.stack(rows) for rows in costs], self.limits)
+            with suppress(NothingFitsError):
+                picked = solve_in_whole_numbers(items).indices
+        if picked is not None:
+            stages = [choices[j] for choices, j in zip(ways, picked, strict=True)]
+            return Architecture.from_indices(self.space, stages)
+        if self.thinned:
+            raise UndecidedError
+        return None
 
-    def _options(self, s: int) -> _Options:
-        """Extend ways to build a stage block by block, dropping what cannot matter."""
-        stage, rows = self.space.stages[s], self.allowed[s]
-        deepest = stage.depths[self.depths[s][-1]]
-        options = _Options(np.zeros(0), [np.zeros(0, object) for _ in self.additive], [])
-        values, ways = np.zeros(1), [[]]  # type: tuple[NDArray[np.float64], list[list[int]]]
+    def _options(self, s: int) -> tuple[Floats, list[NDArray[Any]], list[list[int]]]:
+        """Extend ways to build a stage block by block, dropping what cannot matter.
+
+        Returns:
+            What each way is worth; for each budget, what each costs; and the choices of each, fewer
+            for shallower ways.
+        """
+        stage = self.space.stages[s]
+        values, ways = np.zeros(1), [[]]  # type: tuple[Floats, list[list[int]]]
         costs: list[NDArray[Any]] = [np.zeros(1, object) for _ in self.additive]
-        for b in range(deepest):
-            gain = np.array([self.choice_value(s, b, c) for c in rows[b]])
-            values = (values[:, None] + gain[None, :]).ravel()
-            ways = [[*way, c] for way in ways for c in rows[b]]
+        all_values, all_ways = np.zeros(0), []  # type: tuple[Floats, list[list[int]]]
+        all_costs: list[NDArray[Any]] = [np.zeros(0, object) for _ in self.additive]
+        for b in range(stage.depths[self.depths[s][-1]]):
+            values = np.add.outer(values, self._gains(s, b)).ravel()
+            ways = [[*way, c] for way in ways for c in self.allowed[s][b]]
             for k, budget in enumerate(self.additive):
-                price = np.array([budget.table.costs[s][b][c] for c in rows[b]], object)
-                costs[k] = (costs[k][:, None] + price[None, :]).ravel()
+                prices = np.array(self._prices(budget, s, b), object)
+                costs[k] = np.add.outer(costs[k], prices).ravel()
             kept = np.arange(len(values))
             for spent, limit in zip(costs, self.limits, strict=True):
                 kept = kept[(spent[kept] <= limit).astype(bool)]
@@ -215,9 +192,7 @@ class _Task:
             costs = [spent[kept] for spent in costs]
             for i in self.depths[s]:
                 if stage.depths[i] == b + 1:
-                    options = _Options(
-                        np.concatenate([options.values, values + self.depth_value(s, i)]),
-                        [np.concatenate(pair) for pair in zip(options.costs, costs, strict=True)],
-                        options.choices + ways,
-                    )
-        return options
+                    all_values = np.concatenate([all_values, values + self.depth_value(s, i)])
+                    all_costs = [np.concatenate(c) for c in zip(all_costs, costs, strict=True)]
+                    all_ways = all_ways + ways
+        return all_values, all_costs, all_ways

@@ -9,11 +9,11 @@ change fits, so pairs of changes, one of which pays for the other, are neighbour
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hardcorenas.search.result import checked_score
+from hardcorenas.search.result import Score, checked_score
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from hardcorenas.search.point import Floats
     from hardcorenas.search.problem import Problem
-    from hardcorenas.search.result import Score
 
 
 @dataclass(frozen=True)
@@ -87,22 +86,20 @@ def promising_neighbours(
     problem: Problem, network: Architecture, gradient: Floats
 ) -> Iterator[Architecture]:
     """Yield networks that fit and differ in one or two things, by what gradients promise."""
-    moves: list[_Move] = []
-    first_block = 0
-    for number, blocks in enumerate(network.indices):
-        moves += _Stage(problem, number, first_block, gradient).moves(list(blocks))
-        first_block += problem.space.stages[number].max_depth
+    moves = [
+        move
+        for number, blocks in enumerate(network.indices)
+        for move in _moves(problem, number, list(blocks), gradient)
+    ]
     if not moves:  # a space of one network
         return
+    stages = np.array([move.stage for move in moves])
     promised = np.array([move.promised for move in moves])
-    extra = np.array([move.extra_costs for move in moves]).reshape(
-        len(moves), len(problem.additive)
-    )
+    extra = np.array([move.extra_costs for move in moves])
     first, second = np.triu_indices(len(moves))  # a move with itself is that move alone
     alone = first == second
     slack = [b.limit - b.table.cost(network) for b in problem.additive]
     totals = np.where(alone[:, None], extra[first], extra[first] + extra[second])
-    stages = np.array([move.stage for move in moves])
     apart = alone | (stages[first] != stages[second])
     pairs = np.flatnonzero(apart & (totals <= slack).all(1))
     gains = np.where(alone, promised[first], promised[first] + promised[second])[pairs]
@@ -115,8 +112,7 @@ def promising_neighbours(
             yield neighbour
 
 
-@dataclass(frozen=True)
-class _Move:
+class _Move(NamedTuple):
     """One stage changed in one thing.
 
     Attributes:
@@ -132,52 +128,42 @@ class _Move:
     extra_costs: list[int]
 
 
-class _Stage:
-    """One stage of a network: what its choices are worth and what they cost."""
+def _moves(problem: Problem, number: int, blocks: list[int], gradient: Floats) -> Iterator[_Move]:
+    """Yield one stage of a network with one thing changed."""
+    stage, first = problem.space.stages[number], problem.positions.index((number, 0))
+    by_choice, by_depth = problem.split_gradient(gradient)
+    by_choice = by_choice[first : first + stage.max_depth, : len(stage.choices)]
+    tables = [budget.table.costs[number] for budget in problem.additive]
 
-    def __init__(self, problem: Problem, number: int, first_block: int, gradient: Floats) -> None:
-        by_choice, by_depth = problem.split_gradient(gradient)
-        self.number = number
-        self.stage = problem.space.stages[number]
-        self.by_choice = by_choice[first_block : first_block + self.stage.max_depth]
-        self.by_depth = by_depth[number]
-        self.tables = [budget.table.costs[number] for budget in problem.additive]
-        self.limits = [budget.limit for budget in problem.additive]
-
-    def moves(self, blocks: list[int]) -> Iterator[_Move]:
-        """Yield the stage with one thing changed."""
-        worth, spent = self._worth(blocks), self._costs(blocks)
-        for changed in self._changes(blocks):
-            extra = [new - old for new, old in zip(self._costs(changed), spent, strict=True)]
-            yield _Move(self.number, changed, self._worth(changed) - worth, extra)
-
-    def _changes(self, blocks: list[int]) -> Iterator[list[int]]:
-        choices = range(len(self.stage.choices))
-        for b, chosen in enumerate(blocks):
-            for choice in choices:
-                if choice != chosen:
-                    yield [*blocks[:b], choice, *blocks[b + 1 :]]
-        for depth in self.stage.depths:
-            if depth < len(blocks):
-                yield blocks[:depth]
-            elif depth > len(blocks):
-                new = range(len(blocks), depth)
-                best = [int(self.by_choice[b, : len(choices)].argmin()) for b in new]
-                cheap = [self._cheapest(b) for b in new]
-                for added in (best, cheap):
-                    yield [*blocks, *added]
-
-    def _worth(self, blocks: list[int]) -> float:
+    def worth(blocks: list[int]) -> float:
         """Return what the gradient says of the choices and of the depth; less is better."""
-        choices = self.by_choice[np.arange(len(blocks)), blocks].sum()
-        return float(choices + self.by_depth[self.stage.depths.index(len(blocks))])
+        choices = by_choice[np.arange(len(blocks)), blocks].sum()
+        return float(choices + by_depth[number, stage.depths.index(len(blocks))])
 
-    def _costs(self, blocks: list[int]) -> list[int]:
-        return [sum(table[b][c] for b, c in enumerate(blocks)) for table in self.tables]
+    def costs(blocks: list[int]) -> list[int]:
+        return [sum(table[b][c] for b, c in enumerate(blocks)) for table in tables]
 
-    def _cheapest(self, block: int) -> int:
+    def cheapest(block: int) -> int:
         """Return the choice that takes the least of all budgets together."""
-        relative_cost = np.zeros(len(self.stage.choices))
-        for table, limit in zip(self.tables, self.limits, strict=True):
-            relative_cost += np.array(table[block], float) / limit
-        return int(np.argmin(relative_cost))
+        relative_cost = np.zeros(len(stage.choices))
+        for table, budget in zip(tables, problem.additive, strict=True):
+            relative_cost += np.array(table[block], float) / budget.limit
+        return int(relative_cost.argmin())
+
+    changes = [
+        [*blocks[:b], choice, *blocks[b + 1 :]]
+        for b, chosen in enumerate(blocks)
+        for choice in range(len(stage.choices))
+        if choice != chosen
+    ]
+    for depth in stage.depths:
+        new = range(len(blocks), depth)
+        if depth < len(blocks):
+            changes.append(blocks[:depth])
+        elif new:
+            changes.append([*blocks, *by_choice[new].argmin(1).tolist()])
+            changes.append([*blocks, *map(cheapest, new)])
+    before, spent = worth(blocks), costs(blocks)
+    for changed in changes:
+        extra = [new - old for new, old in zip(costs(changed), spent, strict=True)]
+        yield _Move(number, changed, worth(changed) - before, extra)

@@ -11,15 +11,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from hardcorenas.space import Architecture, SearchSpace
 
-    Units = NDArray[np.int64]
-    Floats = NDArray[np.float64]
-
+Units = NDArray[np.int64]
+Floats = NDArray[np.float64]
 BITS = 30
 ONE = 1 << BITS
 
@@ -65,8 +63,7 @@ def one_hot(indices: NDArray[np.intp] | list[int], width: int) -> Units:
 
 def to_units(shares: Floats, sinks: NDArray[np.intp]) -> Units:
     """Return floats as exact rows: each rounded down, what is left over given to the row's sink."""
-    rows = np.floor(np.clip(shares, 0.0, 1.0) * ONE).astype(np.int64)
-    return _settle(rows, sinks)
+    return _settle(np.floor(np.clip(shares, 0.0, 1.0) * ONE).astype(np.int64), sinks)
 
 
 def mix(start: Units, end: Units, step: float, sinks: NDArray[np.intp]) -> Units:

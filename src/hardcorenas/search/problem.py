@@ -2,12 +2,14 @@
 
 Legend: α_bc is the probability of choice c in block b (blocks counted over all stages), β_sd that
 of depth d in stage s, ρ_b the probability that block b runs, t_bc what a choice costs. All
-probabilities are whole numbers of 2⁻³⁰, all costs whole numbers, so sums are exact.
+probabilities are whole numbers of 2⁻³⁰, all costs whole numbers, so sums are exact. With β held
+fixed the feasible α are a polytope, and so the other way round; `best_vertex` is its linear oracle.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +17,11 @@ import numpy as np
 from hardcorenas.errors import InvalidBudgetError
 from hardcorenas.resources import AdditiveTable
 from hardcorenas.search import feasibility
+from hardcorenas.search.highs import SolverError
 from hardcorenas.search.joint import allowed_choices, allowed_depths
-from hardcorenas.search.knapsack.items import INT64_SAFE, Items, group_offsets
-from hardcorenas.search.point import ONE, RelaxedPoint, mix
+from hardcorenas.search.knapsack.items import INT64_SAFE, Items, NothingFitsError, group_offsets
+from hardcorenas.search.knapsack.relaxed import blend_items, solve_several
+from hardcorenas.search.point import ONE, Floats, RelaxedPoint, Units, mix, one_hot, to_units
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
@@ -26,8 +30,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hardcorenas.resources import Budget
-    from hardcorenas.search.point import Floats, Units
     from hardcorenas.space import SearchSpace
+
+# Several budgets go through a solver with tolerances. This share of what each budget leaves above
+# the cheapest rows is held back, so that its vertex, rounded to whole units, still fits exactly.
+_MARGINS = (1e-8, 1e-6, 1e-4, 1e-2)
 
 
 @dataclass(frozen=True)
@@ -48,20 +55,77 @@ class Polytope:
 
     def items(self, values: Floats) -> Items:
         """Return the knapsack of maximising values; what is not allowed looks like its stand-in."""
-        return Items(
-            sizes=[values.shape[1]] * len(values),
-            values=np.take_along_axis(values, self.stand_in, 1),
-            costs=[np.take_along_axis(costs, self.stand_in, 1) for costs in self.costs],
-            limits=list(self.limits),
-            offsets=group_offsets(*values.shape),
-        )
+        sizes = [values.shape[1]] * len(values)
+        values, *costs = (np.take_along_axis(a, self.stand_in, 1) for a in (values, *self.costs))
+        return Items(sizes, values, costs, list(self.limits), group_offsets(*values.shape))
 
     def fits(self, rows: Units) -> bool:
         """Return whether rows of probabilities keep every budget, exactly."""
+        used = np.nonzero(rows)
+        shares = rows[used].tolist()  # Python integers, in which sums are exact
         return all(
-            _exact_dot(rows, costs) <= limit * ONE
+            sum(r * c for r, c in zip(shares, costs[used].tolist(), strict=True)) <= limit * ONE
             for costs, limit in zip(self.costs, self.limits, strict=True)
         )
+
+
+def best_vertex(polytope: Polytope, values: Floats) -> Units | None:
+    """Solve max Σ values · rows over a polytope; the rows returned fit exactly.
+
+    Args:
+        polytope: Of α with β held fixed, or of β with α.
+        values: Rows × entries.
+
+    Returns:
+        Rows of probabilities, all certain but one row for each budget that binds. None where
+        several budgets are so tight that no rounded vertex fits; one budget always has one.
+    """
+    items = polytope.items(values)
+    if not items.limits:
+        return _certain(polytope, items.values.argmax(1).tolist())
+    solve = _one_budget if len(items.limits) == 1 else _several_budgets
+    return solve(polytope, items)
+
+
+def _one_budget(polytope: Polytope, items: Items) -> Units:
+    """Solve a knapsack of one budget, to the last unit."""
+    blend = blend_items(items)
+    rows = _certain(polytope, blend.indices)
+    if blend.group is not None:
+        g = blend.group
+        # Both are whole numbers: rounding down keeps the budget, to the last unit.
+        units = int(blend.slack) * ONE // int(blend.step)
+        rows[g, polytope.stand_in[g, blend.indices[g]]] -= units
+        rows[g, polytope.stand_in[g, blend.upper]] += units
+    return rows
+
+
+def _several_budgets(polytope: Polytope, items: Items) -> Units | None:
+    # What is best under one of the budgets and keeps the others is best under all.
+    for costs, limit in zip(items.costs, items.limits, strict=True):
+        rows = _one_budget(polytope, replace(items, costs=[costs], limits=[limit]))
+        if polytope.fits(rows):
+            return rows
+    spare = [items.above_floor(k)[1] for k in range(len(items.limits))]
+    for margin in _MARGINS:
+        held_back = (int(margin * float(room)) for room in spare)
+        limits = [limit - held for limit, held in zip(items.limits, held_back, strict=True)]
+        try:
+            solution = solve_several(replace(items, limits=limits))
+        except (NothingFitsError, SolverError):
+            return None
+        shares = np.zeros(items.values.shape)
+        rows = np.arange(len(shares))[:, None]
+        np.add.at(shares, (rows, polytope.stand_in), np.array(solution.weights))
+        vertex = to_units(shares, polytope.sinks)
+        if polytope.fits(vertex):
+            return vertex
+    return None
+
+
+def _certain(polytope: Polytope, indices: list[int]) -> Units:
+    picked = polytope.stand_in[np.arange(len(indices)), indices]
+    return one_hot(picked, polytope.stand_in.shape[1])
 
 
 class Problem:
@@ -94,52 +158,42 @@ class Problem:
                     f"{space.name!r} ({space.fingerprint}); make a table for this space"
                 )
         self.labels = feasibility.unique_labels(self.budgets)
-        allowed = allowed_choices(space, self.budgets)
         self.lightest = feasibility.require_network(space, self.budgets)
-        self.additive = [b for b in self.budgets if isinstance(b.table, AdditiveTable)]
-        self.additive_labels = [
-            label
-            for label, budget in zip(self.labels, self.budgets, strict=True)
-            if isinstance(budget.table, AdditiveTable)
-        ]
-        self._lay_out(allowed)
+        is_additive = [isinstance(budget.table, AdditiveTable) for budget in self.budgets]
+        self.additive = list(compress(self.budgets, is_additive))
+        self.additive_labels = list(compress(self.labels, is_additive))
+        self._lay_out(allowed_choices(space, self.budgets))
 
     def _lay_out(self, allowed: list[list[list[int]]]) -> None:
-        space = self.space
-        stages, width = space.stages, max(len(stage.choices) for stage in space.stages)
+        stages = self.space.stages
         self.positions = [(s, b) for s, stage in enumerate(stages) for b in range(stage.max_depth)]
-        num_depths = max(len(stage.depths) for stage in stages)
-        self.shape = (len(self.positions), width)
-        self.depth_shape = (len(stages), num_depths)
+        self.shape = (len(self.positions), max(len(stage.choices) for stage in stages))
+        self.depth_shape = (len(stages), max(len(stage.depths) for stage in stages))
 
         # runs[b, (s, d)] is 1 where block b runs at depth d of its stage
-        runs = np.zeros((len(self.positions), len(stages), num_depths), np.int64)
+        runs = np.zeros((len(self.positions), *self.depth_shape), np.int64)
         for g, (s, b) in enumerate(self.positions):
             runs[g, s, : len(stages[s].depths)] = [depth > b for depth in stages[s].depths]
         self._runs = runs.reshape(len(self.positions), -1)
 
         # A limit beyond the dearest network binds nothing; cut, it stays a number of sane size.
-        self._limits = [
-            min(budget.limit, budget.table.dearest_cost) - budget.table.base
-            for budget in self.additive
-        ]
+        limits = [min(b.limit, b.table.dearest_cost) - b.table.base for b in self.additive]
+        self._limits = [limit * ONE for limit in limits]
         self._costs = []
         for budget in self.additive:
             total = budget.table.dearest_cost * ONE
             costs = np.zeros(self.shape, np.int64 if total < INT64_SAFE else object)
-            for g, (s, b) in enumerate(self.positions):
-                row = budget.table.costs[s][b]
-                costs[g, : len(row)] = row
+            for row, (s, b) in zip(costs, self.positions, strict=True):
+                row[: len(stages[s].choices)] = budget.table.costs[s][b]
             self._costs.append(costs)
 
-        relative_cost = sum(
-            costs.astype(float) / max(limit, 1)
-            for costs, limit in zip(self._costs, self._limits, strict=True)
-        ) + np.zeros(self.shape)
+        relative_cost = np.zeros(self.shape)
+        for costs, limit in zip(self._costs, limits, strict=True):
+            relative_cost += costs.astype(float) / max(limit, 1)
         self.allowed_choices = _mask(self.shape, [allowed[s][b] for s, b in self.positions])
         self.choice_sinks = np.where(self.allowed_choices, relative_cost, np.inf).argmin(1)
         self._choice_stand_in = _stand_in(self.allowed_choices, self.choice_sinks)
-        self.allowed_depths = _mask(self.depth_shape, allowed_depths(space, allowed))
+        self.allowed_depths = _mask(self.depth_shape, allowed_depths(self.space, allowed))
         self.depth_sinks = self.allowed_depths.argmax(1)
         self._depth_stand_in = _stand_in(self.allowed_depths, self.depth_sinks)
 
@@ -167,7 +221,7 @@ class Problem:
         An additive resource counts by its expectation; a peak by every choice that has any
         probability.
         """
-        if any(self.exact_cost(point, k) > limit * ONE**2 for k, limit in enumerate(self._limits)):
+        if any(self.exact_cost(point, k) > limit * ONE for k, limit in enumerate(self._limits)):
             return False
         runs = self._running(point)[:, None] > 0
         return not np.any(runs & (point.alpha > 0) & ~self.allowed_choices)
@@ -187,15 +241,13 @@ class Problem:
         """Return α's feasible set with β held fixed."""
         running = self._running(point)[:, None]
         costs = [costs * running for costs in self._costs]
-        return Polytope(costs, self._scaled_limits(), self._choice_stand_in, self.choice_sinks)
+        return Polytope(costs, self._limits, self._choice_stand_in, self.choice_sinks)
 
     def beta_polytope(self, point: RelaxedPoint) -> Polytope:
         """Return β's feasible set with α held fixed."""
-        costs = []
-        for table in self._costs:
-            means = np.array(_row_dots(point.alpha, table), table.dtype)
-            costs.append((means @ self._runs).reshape(self.depth_shape))
-        return Polytope(costs, self._scaled_limits(), self._depth_stand_in, self.depth_sinks)
+        means = (np.array(_row_dots(point.alpha, table), table.dtype) for table in self._costs)
+        costs = [(mean @ self._runs).reshape(self.depth_shape) for mean in means]
+        return Polytope(costs, self._limits, self._depth_stand_in, self.depth_sinks)
 
     def mixed(self, start: RelaxedPoint, end: RelaxedPoint, step: float) -> RelaxedPoint:
         """Return the point a share of the way from start to end, rounded towards cheaper."""
@@ -231,9 +283,6 @@ class Problem:
     def _running(self, point: RelaxedPoint) -> Units:
         return self._runs @ point.beta.ravel()
 
-    def _scaled_limits(self) -> list[int]:
-        return [limit * ONE for limit in self._limits]
-
 
 def _mask(shape: tuple[int, int], allowed: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
     mask = np.zeros(shape, bool)
@@ -250,9 +299,3 @@ def _row_dots(rows: Units, costs: NDArray[Any]) -> list[int]:
     """Return Σ_c rows · costs of each row; rows add up to 2³⁰, costs are stored to hold that."""
     products: list[int] = (rows * costs).sum(1).tolist()
     return products
-
-
-def _exact_dot(rows: Units, costs: NDArray[Any]) -> int:
-    """Return Σ rows · costs in Python integers, over the entries that count."""
-    used = np.nonzero(rows)
-    return sum(r * c for r, c in zip(rows[used].tolist(), costs[used].tolist(), strict=True))

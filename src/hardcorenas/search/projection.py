@@ -12,26 +12,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from hardcorenas.search.joint import best_network
-from hardcorenas.search.knapsack.exact import solve_items
-from hardcorenas.search.knapsack.greedy import solve_items_greedily
-from hardcorenas.search.knapsack.items import NothingFitsError, UndecidedError
-from hardcorenas.search.oracle import best_vertex
+from hardcorenas.search.knapsack.items import Items, NothingFitsError, UndecidedError
+from hardcorenas.search.knapsack.whole import solve_items, solve_items_greedily
+from hardcorenas.search.methods import ProjectionMethod
 from hardcorenas.search.point import RelaxedPoint, one_hot
+from hardcorenas.search.problem import Polytope, Problem, best_vertex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hardcorenas.search.knapsack.items import Items
-    from hardcorenas.search.point import Floats
-    from hardcorenas.search.problem import Polytope, Problem
+    from numpy.typing import NDArray
+
     from hardcorenas.space import Architecture
 
-ProjectionMethod = Literal["exact", "greedy", "joint", "argmax", "relaxed"]
 METHODS: tuple[ProjectionMethod, ...] = get_args(ProjectionMethod)
 # What stands for the logarithm of probability 0: worse than any product of real ones.
 _LOG_OF_NOTHING = -1e4
@@ -73,19 +71,16 @@ def project(
     """
     if method not in METHODS:
         raise ValueError(f"method: expected one of {', '.join(METHODS)}, got {method!r}")
-    network, thinned = None, False
+    network, thinned = None, False  # "joint" is decided below, as where others have no solution
     match method:
         case "exact":
             network, thinned = _in_turn(problem, point, _pick_exactly)
         case "greedy":
-            network, _ = _in_turn(problem, point, _pick_greedily)
-        case "joint":
-            pass  # decided below, as where the others have no solution
+            network, _ = _in_turn(problem, point, lambda items: (solve_items_greedily(items), True))
         case "argmax":
-            network = problem.architecture(
-                _largest(point.alpha_shares, problem.alpha_polytope(point)),
-                _largest(point.beta_shares, problem.beta_polytope(point)),
-            )
+            choices = _picked(problem.alpha_polytope(point), point.alpha_shares.argmax(1))
+            depths = _picked(problem.beta_polytope(point), point.beta_shares.argmax(1))
+            network = problem.architecture(choices, depths)
         case "relaxed":
             network = _paper(problem, point)
     if network is None:
@@ -104,13 +99,17 @@ def _in_turn(
     Returns:
         The network, and whether a knapsack on the way was thinned.
     """
+
+    def picked_from(items: Items) -> tuple[Sequence[int], bool]:
+        return pick(items) if items.limits else (items.values.argmax(1).tolist(), True)
+
     try:
         polytope = problem.alpha_polytope(point)
-        indices, alpha_proved = pick(polytope.items(point.alpha_shares))
+        indices, alpha_proved = picked_from(polytope.items(point.alpha_shares))
         choices = _picked(polytope, indices)
         point = RelaxedPoint(one_hot(choices, problem.shape[1]), point.beta)
         polytope = problem.beta_polytope(point)
-        indices, beta_proved = pick(polytope.items(point.beta_shares))
+        indices, beta_proved = picked_from(polytope.items(point.beta_shares))
     except (NothingFitsError, UndecidedError):
         return None, False
     network = problem.architecture(choices, _picked(polytope, indices))
@@ -118,24 +117,12 @@ def _in_turn(
 
 
 def _pick_exactly(items: Items) -> tuple[Sequence[int], bool]:
-    if not items.limits:
-        return list(items.values.argmax(1)), True
     solution = solve_items(items)
     return solution.indices, solution.optimal
 
 
-def _pick_greedily(items: Items) -> tuple[Sequence[int], bool]:
-    if not items.limits:
-        return list(items.values.argmax(1)), True
-    return solve_items_greedily(items), True
-
-
-def _picked(polytope: Polytope, indices: Sequence[int]) -> list[int]:
+def _picked(polytope: Polytope, indices: Sequence[int] | NDArray[np.intp]) -> list[int]:
     return [int(polytope.stand_in[g, index]) for g, index in enumerate(indices)]
-
-
-def _largest(shares: Floats, polytope: Polytope) -> list[int]:
-    return _picked(polytope, shares.argmax(1).tolist())
 
 
 def _paper(problem: Problem, point: RelaxedPoint) -> Architecture:

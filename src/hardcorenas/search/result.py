@@ -87,9 +87,9 @@ class SearchResult:
         fits: Whether it keeps every budget. Always true but for the soft penalty with argmax.
         value: The objective at the network.
         status: Why the search ended.
+        num_evaluations: How often the objective was called.
         point: The relaxed point before projection; None for methods without one.
         projection: How the network was made from the point.
-        num_evaluations: How often the objective was called.
         gap: The whole Frank-Wolfe gap at the point; None for methods without one.
         recent_gradient: Mean gradient of the later half of the steps; None likewise.
         local_search: What the local search behind BCSFW did, if there was one; then network, costs

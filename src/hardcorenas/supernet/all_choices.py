@@ -30,17 +30,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.supernet.elastic import pointwise
-from hardcorenas.supernet.rows import rearranged
+from hardcorenas.supernet.elastic import ElasticBlock, pointwise
+from hardcorenas.supernet.routing import rearranged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hardcorenas.supernet.elastic import ElasticBlock
     from hardcorenas.supernet.model import Supernet
     from hardcorenas.supernet.paths import Indices, Paths
 
     Loss = Callable[[Tensor, Tensor], Tensor]
+    Probes = tuple[tuple[Tensor, ...], Tensor]  # what stands for α and β of a stage
 
 _PRODUCTS_AT_ONCE = 2**18  # numbers, 1 MB
 _FEW_PIXELS = 8  # pixels are few when so many times their number is less than the channels'
@@ -59,14 +59,6 @@ class ChoiceGradient:
     loss: float
     alpha: tuple[tuple[Tensor, ...], ...]
     beta: tuple[Tensor, ...]
-
-
-@dataclass(frozen=True)
-class _Probes:
-    """Stand for the probabilities of one stage; only their gradients matter."""
-
-    alpha: tuple[Tensor, ...]
-    beta: Tensor
 
 
 def all_choices_gradient(
@@ -94,6 +86,7 @@ def all_choices_gradient(
     def unknowns(count: int) -> Tensor:
         return torch.zeros(count, dtype=like.dtype, device=like.device, requires_grad=True)
 
+    # They stand for the probabilities; only their gradients matter.
     stages = supernet.space.stages
     alpha = tuple(
         tuple(unknowns(len(stage.choices)) for _ in range(stage.max_depth)) for stage in stages
@@ -103,8 +96,7 @@ def all_choices_gradient(
         with torch.no_grad():
             x = supernet.stem(images.contiguous(memory_format=torch.channels_last))
         for number in range(len(beta)):
-            probes = _Probes(alpha[number], beta[number])
-            x = _stage(supernet, number, x, paths, probes)
+            x = _stage(supernet, number, x, paths, (alpha[number], beta[number]))
         value = loss(supernet.head(x), labels)
         leaves = [*(a for blocks in alpha for a in blocks), *beta]
         gradients = iter(torch.autograd.grad(value, leaves, materialize_grads=True))
@@ -115,15 +107,9 @@ def all_choices_gradient(
     )
 
 
-def _stage(
-    supernet: Supernet,
-    number: int,
-    x: Tensor,
-    paths: Paths,
-    probes: _Probes,
-) -> Tensor:
+def _stage(supernet: Supernet, number: int, x: Tensor, paths: Paths, probes: Probes) -> Tensor:
     """Run a stage. Behind their depth images go on without gradient, to judge larger depths."""
-    stage, depths = supernet.space.stages[number], paths.depths[number]
+    (alpha, beta), stage, depths = probes, supernet.space.stages[number], paths.depths[number]
     order = np.argsort(-depths, kind="stable")  # the deep ones first: who is left is a prefix
     depths = depths[order]
     choices = [chosen[order] for chosen in paths.choices[number]]
@@ -138,16 +124,16 @@ def _stage(
             left.append(leaving)
             gone = leaving.detach()
             beyond = gone if beyond is None else torch.cat([gone, beyond])
-        block, chosen = supernet.block(number, position), choices[position]
+        block, chosen = supernet.blocks[number][position], choices[position]
         if num_active:
-            x = _block(block, x, chosen[:num_active], probes.alpha[position])
+            x = _block(block, x, chosen[:num_active], alpha[position])
         if beyond is not None:
             with torch.no_grad():
                 beyond = _sampled_only(block, beyond, chosen[num_active:])
         if position + 1 in stage.depths:
             ends.append(x.detach() if beyond is None else torch.cat([x.detach(), beyond]))
     x = torch.cat([x, *reversed(left)]) if left else x
-    x = _DepthProbe.apply(x, probes.beta, *ends)  # type: ignore[no-untyped-call]
+    x = _DepthProbe.apply(x, beta, *ends)  # type: ignore[no-untyped-call]
     return rearranged(x, torch.from_numpy(np.argsort(order)).to(x.device))
 
 
@@ -205,8 +191,12 @@ class _Choices:
 
     def output(self, x: Tensor, z: Tensor) -> Tensor:
         """Return the block's output of the sampled choices, from their depth-wise outputs."""
-        means = z.mean((2, 3))
-        weights = self._weights(means, self.widths[self.chosen], self.squeezed[self.chosen])
+        # What each channel is multiplied with: 0 beyond the width, else 1 or SE's word.
+        channels = torch.arange(z.shape[1], device=z.device)
+        weights = (channels < self.widths[self.chosen][:, None]).to(z.dtype)
+        squeezed = self.squeezed[self.chosen]
+        if self.block.se is not None and squeezed.any():
+            weights = weights * self.block.se.weights_of(z.mean((2, 3)) * weights, squeezed)
         y = pointwise(z * weights[:, :, None, None], self.block.project.weight)
         kind = self.kinds[self.chosen]
         y = y * self.scale[kind][:, :, None, None] + self.shift[kind][:, :, None, None]
@@ -260,15 +250,6 @@ class _Choices:
                 products = torch.bmm(g.transpose(1, 2), some).mul_(project)
                 results.append(torch.matmul(self.scale, products))
             yield torch.cat(results)
-
-    def _weights(self, means: Tensor, width: Tensor, squeezed: Tensor) -> Tensor:
-        """Return what each channel is multiplied with: 0 beyond the width, else 1 or SE's word."""
-        channels = torch.arange(means.shape[1], device=means.device)
-        mask = (channels < width.reshape(-1, 1)).to(means.dtype)
-        if self.block.se is None or not squeezed.any():
-            return mask.expand(len(means), -1)
-        squeezed = squeezed.expand(len(means))
-        return mask * self.block.se.weights_of(means * mask, squeezed)
 
 
 class _ChoiceProbe(torch.autograd.Function):

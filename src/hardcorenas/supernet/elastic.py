@@ -9,6 +9,7 @@ output for each width with and without squeeze-and-excitation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,14 +18,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hardcorenas.networks.blocks import activation
-from hardcorenas.supernet.routing import Router
-from hardcorenas.supernet.rows import add_spans, rearranged, spans
+from hardcorenas.supernet.routing import Router, Routing, add_spans, rearranged, spans
 from hardcorenas.supernet.squeeze import ElasticSqueezeExcite, Place
 
 if TYPE_CHECKING:
     from hardcorenas.networks.layout import BlockShape
     from hardcorenas.supernet.paths import Indices
-    from hardcorenas.supernet.routing import Routing
 
 # Fewer values say too little about a mean and a deviation; then the running ones are used.
 FEWEST_VALUES = 16
@@ -58,17 +57,11 @@ class ElasticNorm(nn.BatchNorm2d):
         assert self.running_mean is not None
         assert self.running_var is not None
         assert self.momentum is not None
-        pieces = zip(
-            cut(self.running_mean, sizes),
-            cut(self.running_var, sizes),
-            cut(self.weight, sizes),
-            cut(self.bias, sizes),
-            strict=True,
-        )
-        return [
-            NormPiece(mean, variance, weight, bias, self.momentum, self.eps, self.training)
-            for mean, variance, weight, bias in pieces
-        ]
+        means, variances = cut(self.running_mean, sizes), cut(self.running_var, sizes)
+        weights, biases = cut(self.weight, sizes), cut(self.bias, sizes)
+        how = (self.momentum, self.eps, self.training)
+        pieces = zip(means, variances, weights, biases, strict=True)
+        return [NormPiece(*piece, *how) for piece in pieces]
 
     def first(self, width: int) -> dict[str, Tensor]:
         """Return the state of a plain batch norm of the first channels."""
@@ -174,22 +167,19 @@ class ElasticBlock(nn.Module):
             for _, start, stop in piece.kernels
         )
         squeezed = torch.from_numpy(routing.squeezed).to(parts[0][0].device)
-        flat = iter(self.se.weigh([part for images in parts for part in images], places, squeezed))
+        flat = iter(self.se.weigh(list(chain.from_iterable(parts)), places, squeezed))
         return [[next(flat) for _ in images] for images in parts]
 
     def _project(self, parts: list[list[Tensor]], routing: Routing) -> Tensor:
         """Project every slice and add up, image by image."""
         weights = cut(self.project.weight, routing.sizes, dimension=1)
-        narrow = [
+        first, *others = (
             [pointwise(part, weight) for part in images]
             for images, weight in zip(parts, weights, strict=True)
-        ]
-        whole = torch.cat(narrow[0]) if len(narrow[0]) > 1 else narrow[0][0]
-        further = tuple(piece for images in narrow[1:] for piece in images)
-        runs = tuple(
-            (start, stop) for piece in routing.slices[1:] for _, start, stop in piece.kernels
         )
-        return add_spans(whole, further, runs)
+        whole = torch.cat(first) if len(first) > 1 else first[0]
+        runs = tuple((row, end) for piece in routing.slices[1:] for _, row, end in piece.kernels)
+        return add_spans(whole, tuple(chain.from_iterable(others)), runs)
 
     def _normalise_outputs(self, x: Tensor, y: Tensor, routing: Routing) -> tuple[Tensor, Indices]:
         """Normalise the outputs of each kind over its own images and add the shortcut."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import chain
 
 import numpy as np
 import torch
@@ -12,14 +12,10 @@ from hardcorenas.errors import InvalidArchitectureError, InvalidArgumentError
 from hardcorenas.networks import layout
 from hardcorenas.networks.blocks import Head
 from hardcorenas.networks.build import Network, build, build_stem, initialise_
-from hardcorenas.space import Architecture
+from hardcorenas.space import Architecture, SearchSpace
 from hardcorenas.supernet.elastic import ElasticBlock
-from hardcorenas.supernet.paths import Paths
-from hardcorenas.supernet.rows import deal
-
-if TYPE_CHECKING:
-    from hardcorenas.space import SearchSpace
-    from hardcorenas.supernet.paths import Indices
+from hardcorenas.supernet.paths import Indices, Paths
+from hardcorenas.supernet.routing import deal
 
 
 class Supernet(nn.Module):
@@ -62,9 +58,8 @@ class Supernet(nn.Module):
         # Depth-wise convolutions are many times faster with a pixel's channels side by side.
         x = self.stem(images.contiguous(memory_format=torch.channels_last))
         rows = np.arange(len(images))  # which image each row of x is
-        for blocks, depths, choices in zip(self.stages, paths.depths, paths.choices, strict=True):
-            assert isinstance(blocks, nn.ModuleList)
-            x, rows = self._run_stage(blocks, x, rows, depths, choices)
+        for blocks, depths, choices in zip(self.blocks, paths.depths, paths.choices, strict=True):
+            x, rows = _run_stage(blocks, x, rows, depths, choices)
         logits: Tensor = self.head(x)
         return logits[torch.from_numpy(np.argsort(rows)).to(logits.device)]
 
@@ -82,53 +77,18 @@ class Supernet(nn.Module):
         for stage, indices in enumerate(architecture.indices):
             for position, choice in enumerate(indices):
                 plain = network.get_submodule(f"stages.{stage}.{position}")
-                plain.load_state_dict(self.block(stage, position).state_of_choice(choice))
+                plain.load_state_dict(self.blocks[stage][position].state_of_choice(choice))
         return network.train(self.training)
 
     def spread_heaviest_(self) -> None:
         """Start all that the heaviest network does not use from what it does (w* from w̄*)."""
-        for blocks in self.stages:
-            assert isinstance(blocks, nn.ModuleList)
-            for block in blocks:
-                assert isinstance(block, ElasticBlock)
-                block.spread_heaviest_()
+        for block in chain.from_iterable(self.blocks):
+            block.spread_heaviest_()
 
-    def block(self, stage: int, position: int) -> ElasticBlock:
-        """Return one elastic block."""
-        blocks = self.stages[stage]
-        assert isinstance(blocks, nn.ModuleList)
-        block = blocks[position]
-        assert isinstance(block, ElasticBlock)
-        return block
-
-    def _run_stage(
-        self,
-        blocks: nn.ModuleList,
-        x: Tensor,
-        rows: Indices,
-        depths: Indices,
-        choices: tuple[Indices, ...],
-    ) -> tuple[Tensor, Indices]:
-        """Run one stage; images leave it after the last block of their depth."""
-        left: list[tuple[Tensor, Indices]] = []
-        for position, block in enumerate(blocks):
-            assert isinstance(block, ElasticBlock)
-            stays = depths[rows] > position
-            staying, leaving = np.flatnonzero(stays), np.flatnonzero(~stays)
-            if len(staying) == 0:
-                break
-            routing = block.router.route(choices[position][rows[staying]])
-            entering = staying[routing.order]
-            piles = (entering, leaving) if len(leaving) else (entering,)
-            batches = deal(x, tuple(torch.from_numpy(pile).to(x.device) for pile in piles))
-            if len(leaving):
-                left.append((batches[1], rows[leaving]))
-            x, order = block(batches[0], routing)
-            rows = rows[entering][order]
-        left.append((x, rows))
-        if len(left) == 1:
-            return x, rows
-        return torch.cat([x for x, _ in left]), np.concatenate([rows for _, rows in left])
+    @property
+    def blocks(self) -> list[list[ElasticBlock]]:
+        """The elastic blocks of each stage."""
+        return [list(blocks) for blocks in self.stages]  # type: ignore[call-overload]
 
     def _own(self, architecture: Architecture) -> Architecture:
         if architecture.space.stages != self.space.stages:
@@ -137,3 +97,31 @@ class Supernet(nn.Module):
                 f"differ from those of the supernet's space {self.space.name!r}"
             )
         return architecture
+
+
+def _run_stage(
+    blocks: list[ElasticBlock],
+    x: Tensor,
+    rows: Indices,
+    depths: Indices,
+    choices: tuple[Indices, ...],
+) -> tuple[Tensor, Indices]:
+    """Run one stage; images leave it after the last block of their depth."""
+    left: list[tuple[Tensor, Indices]] = []
+    for position, block in enumerate(blocks):
+        stays = depths[rows] > position
+        staying, leaving = np.flatnonzero(stays), np.flatnonzero(~stays)
+        if len(staying) == 0:
+            break
+        routing = block.router.route(choices[position][rows[staying]])
+        entering = staying[routing.order]
+        piles = (entering, leaving) if len(leaving) else (entering,)
+        batches = deal(x, tuple(torch.from_numpy(pile).to(x.device) for pile in piles))
+        if len(leaving):
+            left.append((batches[1], rows[leaving]))
+        x, order = block(batches[0], routing)
+        rows = rows[entering][order]
+    left.append((x, rows))
+    if len(left) == 1:
+        return x, rows
+    return torch.cat([x for x, _ in left]), np.concatenate([rows for _, rows in left])

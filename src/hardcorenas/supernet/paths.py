@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hardcorenas.space import Architecture
+from hardcorenas.space import Architecture, SearchSpace, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hardcorenas.space import Choice, SearchSpace, Stage
 
 Indices = NDArray[np.int64]
 
@@ -42,33 +41,11 @@ class Paths:
     @classmethod
     def of(cls, architecture: Architecture, num_images: int) -> Paths:
         """Send every image through the same architecture."""
-        return cls.each([architecture]).repeated(num_images)
-
-    @classmethod
-    def each(cls, architectures: Sequence[Architecture]) -> Paths:
-        """Send image number n through architecture number n."""
-        space = architectures[0].space
-        indices = [architecture.indices for architecture in architectures]
-        unused = [0] * max(stage.max_depth for stage in space.stages)
+        stages = zip(architecture.space.stages, architecture.indices, strict=True)
+        rows = [(*indices, *[0] * (stage.max_depth - len(indices))) for stage, indices in stages]
         return cls(
-            tuple(
-                np.array([len(stages[number]) for stages in indices])
-                for number in range(len(space.stages))
-            ),
-            tuple(
-                tuple(
-                    np.array([(*stages[number], *unused)[block] for stages in indices])
-                    for block in range(stage.max_depth)
-                )
-                for number, stage in enumerate(space.stages)
-            ),
-        )
-
-    def repeated(self, times: int) -> Paths:
-        """Return the same paths again and again, ``times`` in a row each."""
-        return Paths(
-            tuple(np.repeat(depth, times) for depth in self.depths),
-            tuple(tuple(np.repeat(c, times) for c in blocks) for blocks in self.choices),
+            tuple(np.full(num_images, depth) for depth in architecture.depths),
+            tuple(tuple(np.full(num_images, choice) for choice in row) for row in rows),
         )
 
     def architecture(self, space: SearchSpace, image: int) -> Architecture:
@@ -170,21 +147,17 @@ def _evenly_ordered(stage: Stage, expansions: tuple[int, ...]) -> Indices:
     wanted = {stage.expansions[number] for number in expansions}
     left = [n for n, choice in enumerate(stage.choices) if choice.expansion in wanted]
     order = []
+    values = [
+        (("expansion", choice.expansion), ("kernel", choice.kernel_size), ("se", choice.se))
+        for choice in stage.choices
+    ]
     used: Counter[tuple[str, float]] = Counter()
     while left:
-        best = min(left, key=lambda n: sum(used[value] for value in _values(stage.choices[n])))
+        best = min(left, key=lambda n: sum(used[value] for value in values[n]))
         left.remove(best)
         order.append(best)
-        used.update(_values(stage.choices[best]))
+        used.update(values[best])
     return np.array(order)
-
-
-def _values(choice: Choice) -> tuple[tuple[str, float], ...]:
-    return (
-        ("expansion", choice.expansion),
-        ("kernel", choice.kernel_size),
-        ("se", float(choice.se)),
-    )
 
 
 def sample_path(space: SearchSpace, num_images: int, rng: np.random.Generator) -> Paths:

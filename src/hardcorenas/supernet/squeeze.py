@@ -61,24 +61,18 @@ class ElasticSqueezeExcite(nn.Module):
             means: Mean of each channel, N×C; 0 for channels that an image does not have.
             squeezed: Inner width of each image; 0 switches the weighing off.
         """
-        hidden = functional.relu(
-            functional.linear(means, self.reduce.weight.flatten(1), self.reduce.bias)
-        )
+        hidden = functional.linear(means, self.reduce.weight.flatten(1), self.reduce.bias)
         inner = torch.arange(hidden.shape[1], device=means.device)
-        hidden = hidden * (inner < squeezed[:, None])
+        hidden = functional.relu(hidden) * (inner < squeezed[:, None])
         weights = functional.linear(hidden, self.expand.weight.flatten(1), self.expand.bias)
         gates: Tensor = self.gate(weights)
         return torch.where((squeezed > 0)[:, None], gates, gates.new_ones(()))
 
     def weights_of_choice(self, means: Tensor, shape: BlockShape) -> Tensor:
         """Return the weights of the channels that one choice has, for all images alike."""
-        state = self.first(shape.expanded, shape.squeezed)
-        hidden = functional.linear(
-            means[:, : shape.expanded], state["reduce.weight"].flatten(1), state["reduce.bias"]
-        )
-        weights = functional.linear(
-            functional.relu(hidden), state["expand.weight"].flatten(1), state["expand.bias"]
-        )
+        reduce, at_reduce, expand, at_expand = self.first(shape.expanded, shape.squeezed).values()
+        hidden = functional.linear(means[:, : shape.expanded], reduce.flatten(1), at_reduce)
+        weights = functional.linear(functional.relu(hidden), expand.flatten(1), at_expand)
         result: Tensor = self.gate(weights)
         return result
 

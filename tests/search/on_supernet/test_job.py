@@ -20,11 +20,10 @@ from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import Interrupted
 from hardcorenas.jobs.step import digests
 from hardcorenas.resources import Budget
-from hardcorenas.search.initial import balanced_point
+from hardcorenas.search.bcsfw import balanced_point
 from hardcorenas.search.on_supernet import job as module
 from hardcorenas.search.on_supernet.job import search_run, search_step, search_supernet
-from hardcorenas.search.on_supernet.naming import network_name
-from hardcorenas.search.on_supernet.network_folder import NetworkFolder, point_record
+from hardcorenas.search.on_supernet.network_folder import NetworkFolder, network_name, point_record
 from hardcorenas.search.on_supernet.objective import SupernetObjective
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem

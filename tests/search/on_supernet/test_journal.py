@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import hardcorenas as hc
 from hardcorenas.errors import ArtifactError
 from hardcorenas.resources import Budget
-from hardcorenas.search.initial import balanced_point, lightest_point
+from hardcorenas.search.bcsfw import balanced_point, lightest_point
 from hardcorenas.search.on_supernet.journal import Journal
 from hardcorenas.search.on_supernet.objective import Evaluators
 from hardcorenas.search.on_supernet.searching import search

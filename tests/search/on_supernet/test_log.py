@@ -14,9 +14,9 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from hardcorenas.jobs.signals import Interrupted
-from hardcorenas.search.initial import balanced_point
-from hardcorenas.search.on_supernet.heat_map import CELL, GAP, heat_map
+from hardcorenas.search.bcsfw import balanced_point
 from hardcorenas.search.on_supernet.job import search_run
+from hardcorenas.search.on_supernet.log import CELL, GAP, heat_map
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from hardcorenas.search.problem import Problem
 from pipeline.tiny_search import SPACE, search_job

@@ -10,9 +10,8 @@ from hardcorenas.errors import ArtifactError
 from hardcorenas.resources import Budget, ResourceTable
 from hardcorenas.search.baselines import search_random
 from hardcorenas.search.bcsfw import search_bcsfw
-from hardcorenas.search.on_supernet.job import SearchJob
+from hardcorenas.search.on_supernet.job import SearchJob, save_search
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder, point_record
-from hardcorenas.search.on_supernet.saving import save_search
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
 from pipeline.tiny_run import latency_table
@@ -34,7 +33,7 @@ def save(folder, *tables, method="bcsfw"):
             callback=lambda step, point: points.update({step.index: point}),
         )
     job = SearchJob(folder, folder, problem.budgets, SearchSettings(method=method))
-    save_search(job, problem, result, points, Effort(8, 12, 0, 1), inputs="", seconds=1.0)
+    save_search(job, problem, result, points, Effort(8, 12, 0, 1), inputs={}, seconds=1.0)
     return result, points
 
 

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional
 
 from hardcorenas.resources import Budget
-from hardcorenas.search.initial import balanced_point
+from hardcorenas.search.bcsfw import balanced_point
 from hardcorenas.search.on_supernet.objective import SupernetObjective
 from hardcorenas.search.point import RelaxedPoint, point_of
 from hardcorenas.search.problem import Problem
@@ -107,7 +107,7 @@ def test_every_call_takes_the_next_batch_and_paths_of_its_own():
 
     def answers(count=4, first=0, **options):
         endless = itertools.islice(itertools.cycle(batches), first, None)
-        objective = SupernetObjective(supernet, endless, first_call=first, **options)
+        objective = SupernetObjective(supernet, endless, call=first, **options)
         return [objective(BALANCED) for _ in range(count)]
 
     whole = answers(seed=7)

@@ -12,7 +12,7 @@ import torch
 import stress
 from hardcorenas.errors import InfeasibleBudgetError
 from hardcorenas.resources import Budget
-from hardcorenas.search.initial import balanced_point
+from hardcorenas.search.bcsfw import balanced_point
 from hardcorenas.search.on_supernet.objective import Evaluators, evaluators, images_per_network
 from hardcorenas.search.on_supernet.searching import search
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings

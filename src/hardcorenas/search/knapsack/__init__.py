@@ -7,10 +7,9 @@ u and is exact on whole-number costs; `solve_greedy` is fast and near. All take 
 Pure numpy, with HiGHS where there are several budgets; they know nothing of networks.
 """
 
-from hardcorenas.search.knapsack.exact import ExactSolution, solve_exact
-from hardcorenas.search.knapsack.greedy import solve_greedy
 from hardcorenas.search.knapsack.items import NothingFitsError, UndecidedError
 from hardcorenas.search.knapsack.relaxed import RelaxedSolution, solve_relaxed
+from hardcorenas.search.knapsack.whole import ExactSolution, solve_exact, solve_greedy
 
 __all__ = [
     "ExactSolution",

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from hardcorenas.errors import HardcorenasError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
 Number = int | float
+Groups = Sequence[ArrayLike]  # for each group, its values or costs
+Limit = Number | Sequence[Number] | NDArray[Any]  # of one budget, or of each
 _SEQUENCES = (list, tuple, np.ndarray)
 _SCALARS = (np.generic, np.ndarray)
 INT64_SAFE = 2**62
@@ -60,12 +59,7 @@ class Items:
     offsets: NDArray[np.intp]
 
     @classmethod
-    def read(
-        cls,
-        values: Sequence[ArrayLike],
-        costs: Sequence[ArrayLike],
-        budget: Number | Sequence[Number] | NDArray[Any],
-    ) -> Items:
+    def read(cls, values: Groups, costs: Groups, budget: Limit) -> Items:
         """Check what a caller gave.
 
         Args:

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardcorenas.search.highs import Infeasible, Program
-from hardcorenas.search.knapsack.items import Items, NothingFitsError, Number
+from hardcorenas.search.knapsack.items import Groups, Items, Limit, NothingFitsError, Number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -54,11 +52,7 @@ class Blend:
     multiplier: float
 
 
-def solve_relaxed(
-    values: Sequence[ArrayLike],
-    costs: Sequence[ArrayLike],
-    budget: Number | Sequence[Number] | NDArray[Any],
-) -> RelaxedSolution:
+def solve_relaxed(values: Groups, costs: Groups, budget: Limit) -> RelaxedSolution:
     """Solve max Σ p u s.t. Σ t u ≤ T, Σ_j u_gj = 1, u ≥ 0, and return a vertex.
 
     Args:
@@ -96,7 +90,7 @@ def blend_items(items: Items) -> Blend:
     )
     spent = sum(costs.take(items.offsets + lower).tolist())
     if spent <= limit:
-        return assemble(lower.tolist(), upper.tolist(), limit - spent, costs.item, multiplier)
+        return _assemble(costs, lower.tolist(), upper.tolist(), limit - spent, multiplier)
     return _retreat(costs, lower.tolist(), spent - limit, multiplier)
 
 
@@ -161,12 +155,8 @@ def bracket(
     return lower, upper, multiplier
 
 
-def assemble(
-    lower: list[int],
-    upper: list[int],
-    slack: Number,
-    cost: Callable[[int, int], Number],
-    multiplier: float,
+def _assemble(
+    costs: NDArray[Any], lower: list[int], upper: list[int], slack: Number, multiplier: float
 ) -> Blend:
     """Walk from the selection that fits towards the other until the budget is used up.
 
@@ -174,10 +164,10 @@ def assemble(
     group gives a vertex. All sums are in the type of the costs, so whole numbers are exact.
 
     Args:
+        costs: Groups × items.
         lower: The selection that fits.
         upper: The one that does not.
         slack: What the first leaves of the budget.
-        cost: Gives the cost of an item by group and item.
         multiplier: What one more unit of budget is worth; at 0 there is nothing to gain.
     """
     indices = lower
@@ -185,7 +175,7 @@ def assemble(
         for g, (cheap, dear) in enumerate(zip(lower, upper, strict=True)):
             if cheap == dear:
                 continue
-            step = cost(g, dear) - cost(g, cheap)
+            step = costs.item(g, dear) - costs.item(g, cheap)
             if step > slack:
                 return Blend(indices, g if slack > 0 else None, dear, slack, step, multiplier)
             if step >= 0:
@@ -216,13 +206,12 @@ def _retreat(costs: NDArray[Any], picked: list[int], excess: Number, multiplier:
 
 def solve_several(items: Items) -> RelaxedSolution:
     """Solve the relaxed knapsack of several budgets by the simplex method; see `solve_relaxed`."""
-    program = program_of(items)
     try:
-        solution = program.solve()
+        weights, multipliers = program_of(items).solve()
     except Infeasible:
         raise NothingFitsError("no mixture of items keeps the budgets together") from None
-    value = sum(float(p[: len(u)] @ u) for p, u in zip(items.values, solution.weights, strict=True))
-    return RelaxedSolution(solution.weights, solution.multipliers, value)
+    value = sum(float(p[: len(u)] @ u) for p, u in zip(items.values, weights, strict=True))
+    return RelaxedSolution(weights, multipliers, value)
 
 
 def program_of(items: Items) -> Program:

@@ -10,33 +10,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hardcorenas import files
-from hardcorenas.artifacts import SearchFile
+from hardcorenas.artifacts import BudgetRecord, LocalSearchRecord, ProjectionRecord, SearchFile
 from hardcorenas.errors import ArtifactError, InvalidArchitectureError, shown
-from hardcorenas.jobs.processes import is_first_process, require_processes, run_together
+from hardcorenas.jobs.processes import Processes, is_first_process, require_processes, run_together
 from hardcorenas.jobs.run_folder import only_one
 from hardcorenas.jobs.signals import StopSignals
-from hardcorenas.jobs.step import Step
+from hardcorenas.jobs.step import Step, digests
 from hardcorenas.search.on_supernet.journal import Journal
 from hardcorenas.search.on_supernet.log import SearchLog
-from hardcorenas.search.on_supernet.naming import network_name
-from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+from hardcorenas.search.on_supernet.network_folder import NetworkFolder, network_name
 from hardcorenas.search.on_supernet.objective import Evaluators, evaluators, images_per_network
-from hardcorenas.search.on_supernet.saving import save_search, table_digest
-from hardcorenas.search.on_supernet.searching import SearchMoment, search
+from hardcorenas.search.on_supernet.searching import SearchCallback, SearchMoment, search
 from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.settings import SettingError
 from hardcorenas.space import Architecture
 from hardcorenas.train.trained import TrainedSupernet
+from hardcorenas.versions import versions
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from hardcorenas.files import Json
-    from hardcorenas.jobs.processes import Processes
     from hardcorenas.resources import Budget
-    from hardcorenas.search.on_supernet.searching import SearchCallback
     from hardcorenas.search.point import RelaxedPoint
+    from hardcorenas.search.result import SearchResult
 
 # Raised whenever the same settings would lead a search elsewhere than before.
 ALGORITHM = 2
@@ -165,16 +162,16 @@ def search_step(
     return Step(NetworkFolder(job.folder).search, SearchFile, _inputs(job), make)
 
 
-def _inputs(job: SearchJob) -> Json:
+def _inputs(job: SearchJob) -> files.Json:
     return _deciding(job) | {"attempt": job.attempt, "asked": job.asked_limits}
 
 
-def _deciding(job: SearchJob) -> Json:
+def _deciding(job: SearchJob) -> files.Json:
     """Return what decides the answers that a search is given."""
     return {
         "algorithm": ALGORITHM,
         "supernet": TrainedSupernet.open(job.run).digest,
-        "budgets": [[budget.limit, table_digest(budget)] for budget in job.budgets],
+        "budgets": [[budget.limit, _table_digest(budget)] for budget in job.budgets],
         "settings": dataclasses.asdict(job.settings),
         "seed": job.seed,
     }
@@ -185,21 +182,16 @@ def _search(processes: Processes, job: SearchJob, callback: SearchCallback | Non
     run = TrainedSupernet.open(job.run)
     problem = Problem(run.space, job.budgets)
     data = run.data(job.source)
-    effort = Effort.of(
-        job.settings, len(data.heldout), images_per_network(data), shares=processes.count
-    )
+    num_images = (len(data.heldout), images_per_network(data))
+    effort = Effort.of(job.settings, *num_images, shares=processes.count)
     folder = NetworkFolder(job.folder)
     # Batches and paths differ with the number of processes: answers then are others too.
     around = {"effort": dataclasses.asdict(effort), "processes": processes.count}
     journal = Journal(folder.journal, _deciding(job) | around, writes=processes.is_first)
     processes.wait()  # all have read it before the first goes on writing
+    supernet, first = run.supernet().to(processes.device), journal.num_gradients
     asked = evaluators(
-        run.supernet().to(processes.device),
-        data,
-        effort.batch_size,
-        seed=job.seed,
-        first_call=journal.num_gradients,
-        processes=processes,
+        supernet, data, effort.batch_size, seed=job.seed, first_call=first, processes=processes
     )
     asked = Evaluators(journal.objective(asked.objective), journal.score(asked.score))
     points: dict[int, RelaxedPoint] = {}
@@ -225,6 +217,77 @@ def _search(processes: Processes, job: SearchJob, callback: SearchCallback | Non
     if processes.is_first:
         folder.discard_search()
         seconds = time.monotonic() - started
-        inputs = files.digest_of(_inputs(job))
-        save_search(job, problem, result, points, effort, inputs=inputs, seconds=seconds)
+        save_search(job, problem, result, points, effort, inputs=_inputs(job), seconds=seconds)
     processes.wait()  # all look at what the first has written
+
+
+def save_search(
+    job: SearchJob,
+    problem: Problem,
+    result: SearchResult,
+    points: Mapping[int, RelaxedPoint],
+    effort: Effort,
+    *,
+    inputs: files.Json,
+    seconds: float,
+) -> None:
+    """Write all files of a search; search.json comes last, and says that it is done.
+
+    Args:
+        job: What was asked for.
+        problem: Its space and budgets.
+        result: What came out.
+        points: Where some steps started, by the step's number.
+        effort: What the search looked at.
+        inputs: All that decided it.
+        seconds: What it took.
+    """
+    folder = NetworkFolder(job.folder)
+    if result.point is not None:
+        folder.save_point(result.point)
+    folder.save_trace(result.trace, points)
+    folder.save_tables([budget.table for budget in problem.budgets])
+    if result.fits:  # a network that does not fit is never handed on
+        folder.save_architecture(result.architecture)
+    budgets = zip(result.costs.items(), problem.budgets, job.asked_limits, strict=True)
+    projection = local_search = None
+    if made := result.projection:
+        network = str(made.architecture)
+        projection = ProjectionRecord(made.method, network, made.credit, made.thinned)
+    if local := result.local_search:
+        local_search = LocalSearchRecord(local.first_score, local.score, local.num_networks)
+    SearchFile(
+        inputs=files.digest_of(inputs),
+        files=digests(job.folder, folder.architecture.name) if result.fits else {},
+        settings=dataclasses.asdict(job.settings),
+        seed=job.seed,
+        attempt=job.attempt,
+        budgets=tuple(
+            BudgetRecord(
+                label=label,
+                resource=budget.name,
+                unit=budget.table.unit,
+                limit=budget.limit,
+                asked=asked,
+                cost=cost,
+                device=budget.table.provenance.device,
+                table=_table_digest(budget),
+            )
+            for (label, cost), budget, asked in budgets
+        ),
+        architecture=str(result.architecture),
+        fits=result.fits,
+        loss=result.value,
+        status=result.status.name.lower(),
+        gap=result.gap,
+        projection=projection,
+        local_search=local_search,
+        effort={**dataclasses.asdict(effort), "images": effort.images},
+        seconds=seconds,
+        versions=versions(),
+    ).save(folder.search)
+
+
+def _table_digest(budget: Budget) -> str:
+    """Return what tells a budget's table from all others."""
+    return files.digest_of(budget.table.to_json())

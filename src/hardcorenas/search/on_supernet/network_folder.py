@@ -6,9 +6,12 @@ which no search wrote is not searched into, and nothing is removed but what this
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,6 +19,8 @@ import msgspec
 from hardcorenas import files
 from hardcorenas.artifacts import ExportFile, PointFile, PointRecord, SearchFile
 from hardcorenas.errors import ArtifactError, HardcorenasError
+from hardcorenas.search.feasibility import unique_labels
+from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
@@ -23,9 +28,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hardcorenas.artifacts import TraceStep
-    from hardcorenas.resources import ResourceTable
+    from hardcorenas.resources import Budget, ResourceTable
     from hardcorenas.search.point import RelaxedPoint
 
+_LONGEST_NAME = 120  # file systems allow 255 bytes
 _OURS = re.compile(rb'\s*\{\s*"format"\s*:\s*"hardcorenas\.')
 
 
@@ -92,13 +98,9 @@ class NetworkFolder:
 
     def save_trace(self, steps: Sequence[TraceStep], points: Mapping[int, RelaxedPoint]) -> None:
         """Write the steps, and the points that some of them started from."""
-        lines = []
-        for step in steps:
-            if step.index in points:
-                record = point_record(points[step.index], digits=4)
-                step = msgspec.structs.replace(step, point=record)  # noqa: PLW2901
-            lines.append(json.dumps(step.to_dict()) + "\n")
-        files.write_text(self.trace, "".join(lines))
+        records = {index: point_record(point, digits=4) for index, point in points.items()}
+        lines = (msgspec.structs.replace(step, point=records.get(step.index)) for step in steps)
+        files.write_text(self.trace, "".join(json.dumps(line.to_dict()) + "\n" for line in lines))
 
     def save_tables(self, tables: Sequence[ResourceTable]) -> None:
         """Write the measured tables of budgets; those that are counted can be counted again."""
@@ -124,11 +126,7 @@ class NetworkFolder:
         Its trace is written over, and its scalars were taken away when the other began.
         """
         for path in list(self._of_the_search_before()):
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                reason = files.reason(error)
-                raise ArtifactError(f"{path}: cannot be removed ({reason})") from error
+            remove(path)
 
     def _of_the_search_before(self) -> Iterator[Path]:
         before = SearchFile.load_if_there(self.search)
@@ -152,6 +150,14 @@ class NetworkFolder:
                 yield self.path / name
 
 
+def remove(path: Path) -> None:
+    """Remove a file, if it is there."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot be removed ({files.reason(error)})") from error
+
+
 def point_record(point: RelaxedPoint, digits: int = 9) -> PointRecord:
     """Return a point's probabilities as files keep them."""
     alpha, beta = (
@@ -167,3 +173,27 @@ def _is_ours(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return _OURS.match(file.read(100)) is not None
+
+
+def network_name(budgets: Sequence[Budget], settings: SearchSettings, seed: int = 0) -> str:
+    """Return a name such as ``latency-4ms-params-2M``, with all settings that are not usual."""
+    words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-") for label in unique_labels(budgets)]
+    parts = [f"{word}-{_amount(budget)}" for word, budget in zip(words, budgets, strict=True)]
+    usual = SearchSettings()
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if value != getattr(usual, field.name):
+            parts.append(value if isinstance(value, str) else f"{field.name}-{value:g}")
+    parts += [f"seed-{seed}"] if seed else []
+    name = "-".join(parts)
+    short = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return name if len(name) <= _LONGEST_NAME else short
+
+
+def _amount(budget: Budget) -> str:
+    """Return a limit exactly, in the largest unit of powers of ten that is not above it."""
+    multiples = budget.table.display_unit.multiples.items()
+    for name, multiple in sorted(multiples, key=lambda pair: -pair[1]):
+        if budget.limit >= multiple and str(multiple).strip("0") == "1":
+            return f"{(Decimal(budget.limit) / multiple).normalize():f}{name}"
+    return str(budget.limit)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardcorenas.search.result import Evaluation
+from hardcorenas.search.result import Evaluation, Objective, Score
 from hardcorenas.supernet.all_choices import all_choices_gradient
 from hardcorenas.supernet.paths import draw_paths
-from hardcorenas.train.data import BatchPlan, training_batches
+from hardcorenas.train.data import BatchPlan, ImageData, training_batches
 from hardcorenas.train.evaluate import CALIBRATION_IMAGES, heldout_loss
 
 if TYPE_CHECKING:
@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
     from hardcorenas.jobs.processes import Processes
     from hardcorenas.search.point import Floats, RelaxedPoint
-    from hardcorenas.search.result import Objective, Score
     from hardcorenas.supernet.model import Supernet
-    from hardcorenas.train.data import ImageData
-
-    Mean = Callable[[Floats], Floats]
 
 SCORE_IMAGES = 2000  # held-out images that a network is scored on
 
@@ -62,16 +58,10 @@ def evaluators(
         first_call: How many evaluations of the objective were made before.
         processes: Who shares the work.
     """
-    objective = SupernetObjective(
-        supernet,
-        _heldout_batches(data, batch_size, seed, first_call, processes),
-        seed=seed,
-        first_call=first_call,
-        rank=processes.rank,
-        mean=processes.mean,
-    )
+    batches = _heldout_batches(data, batch_size, seed, first_call, processes)
+    rank, mean = processes.rank, processes.mean
     return Evaluators(
-        objective,
+        SupernetObjective(supernet, batches, seed=seed, call=first_call, rank=rank, mean=mean),
         lambda network: heldout_loss(supernet, network, data, processes, SCORE_IMAGES),
     )
 
@@ -81,52 +71,41 @@ def images_per_network(data: ImageData) -> int:
     return min(CALIBRATION_IMAGES, len(data.train)) + min(SCORE_IMAGES, len(data.heldout))
 
 
+@dataclass(eq=False)
 class SupernetObjective:
     """Loss and gradients of a supernet along paths drawn from a point, a new batch a call.
 
-    Args:
+    Attributes:
         supernet: Set to evaluation mode; its weights stay as they are.
         batches: Images and labels for one call after the other.
         seed: Of the paths.
-        first_call: Number of the first call, for a search that goes on.
+        call: Number of the next call; not 0 at first for a search that goes on.
         rank: Which of the processes this is; each draws paths of its own.
         mean: Averages a vector over all processes that share the batches.
     """
 
-    def __init__(
-        self,
-        supernet: Supernet,
-        batches: Iterator[tuple[Tensor, Tensor]],
-        *,
-        seed: int = 0,
-        first_call: int = 0,
-        rank: int = 0,
-        mean: Mean = lambda vector: vector,
-    ) -> None:
-        self._supernet = supernet.eval()
-        self._batches = batches
-        self._seed = seed
-        self._call = first_call
-        self._rank = rank
-        self._mean = mean
+    supernet: Supernet
+    batches: Iterator[tuple[Tensor, Tensor]]
+    seed: int = 0
+    call: int = 0
+    rank: int = 0
+    mean: Callable[[Floats], Floats] = lambda vector: vector
+
+    def __post_init__(self) -> None:
+        self.supernet.eval()
 
     def __call__(self, point: RelaxedPoint) -> Evaluation:
         """Return the mean loss of the next batch and its gradients by choices and depths."""
-        images, labels = next(self._batches)
-        rng = np.random.default_rng((self._seed, self._call, self._rank))
-        self._call += 1
-        paths = draw_paths(
-            self._supernet.space,
-            list(point.alpha_shares),
-            list(point.beta_shares),
-            len(images),
-            rng,
-        )
-        answer = all_choices_gradient(self._supernet, images, labels, paths)
+        images, labels = next(self.batches)
+        rng = np.random.default_rng((self.seed, self.call, self.rank))
+        self.call += 1
+        choices, depths = list(point.alpha_shares), list(point.beta_shares)
+        paths = draw_paths(self.supernet.space, choices, depths, len(images), rng)
+        answer = all_choices_gradient(self.supernet, images, labels, paths)
         rows = [row for blocks in answer.alpha for row in blocks] + list(answer.beta)
         parts = [np.array([answer.loss]), *(row.double().cpu().numpy() for row in rows)]
         sizes = np.cumsum([len(part) for part in parts])
-        loss, *means = np.split(self._mean(np.concatenate(parts)), sizes[:-1])
+        loss, *means = np.split(self.mean(np.concatenate(parts)), sizes[:-1])
         num_blocks = len(rows) - len(answer.beta)
         return Evaluation(float(loss[0]), means[:num_blocks], means[num_blocks:])
 
@@ -136,13 +115,10 @@ def _heldout_batches(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Give held-out images in batches, in a new order each time they have all been seen."""
     per_epoch = len(data.heldout) // batch_size
+    plan = BatchPlan(batch_size, (seed,))
     for epoch in itertools.count(first // per_epoch):
+        skipped = max(0, first - epoch * per_epoch)
         for images, labels in training_batches(
-            data,
-            data.heldout,
-            BatchPlan(batch_size, (seed,)),
-            epoch,
-            processes,
-            first_batch=max(0, first - epoch * per_epoch),
+            data, data.heldout, plan, epoch, processes, first_batch=skipped
         ):
             yield images.to(processes.device), labels.to(processes.device)

@@ -8,23 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hardcorenas.search.baselines import (
-    POPULATION,
-    search_evolution,
-    search_penalty,
-    search_random,
-)
+from hardcorenas.search import baselines
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.local import search_locally
 from hardcorenas.search.projection import project
 
 if TYPE_CHECKING:
     from hardcorenas.artifacts import TraceStep
+    from hardcorenas.search.methods import ProjectionMethod
     from hardcorenas.search.on_supernet.objective import Evaluators
     from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
     from hardcorenas.search.point import Floats, RelaxedPoint
     from hardcorenas.search.problem import Problem
-    from hardcorenas.search.projection import ProjectionMethod
     from hardcorenas.search.result import Evaluation, SearchResult
     from hardcorenas.space import Architecture
 
@@ -64,18 +59,20 @@ def search(
     watched = _Watched(evaluators, effort, callback)
     match settings.method:
         case "random":
-            return search_random(problem, watched.score, num_evaluations=effort.networks, seed=seed)
+            return baselines.search_random(
+                problem, watched.score, num_evaluations=effort.networks, seed=seed
+            )
         case "evolution":
-            return search_evolution(
+            return baselines.search_evolution(
                 problem,
                 watched.score,
                 num_evaluations=effort.networks,
                 seed=seed,
                 # Few enough for four generations.
-                population=max(2, min(POPULATION, effort.networks // 4)),
+                population=max(2, min(baselines.POPULATION, effort.networks // 4)),
             )
         case "penalty":
-            return search_penalty(
+            return baselines.search_penalty(
                 problem,
                 watched.objective,
                 num_evaluations=effort.steps,
@@ -107,30 +104,16 @@ def _improved(
     """Return the result of BCSFW with the best network of a local search behind it."""
     assert result.point is not None
     assert result.recent_gradient is not None
+    starts = [result.architecture]
+    if projection == "exact":  # any other was asked for, to be compared as it is
+        others = [project(problem, result.point, method) for method in ("joint", "argmax")]
+        starts += [other.architecture for other in others if other.fits]
+    gradient = _relative(problem, result.point, result.recent_gradient)
     local = search_locally(
-        problem,
-        _starts(problem, result.architecture, result.point, projection),
-        watched.score,
-        gradient=_relative(problem, result.point, result.recent_gradient),
-        num_networks=num_networks,
+        problem, starts, watched.score, gradient=gradient, num_networks=num_networks
     )
-    return replace(
-        result,
-        architecture=local.architecture,
-        costs=problem.costs(local.architecture),
-        value=local.score,
-        local_search=local,
-    )
-
-
-def _starts(
-    problem: Problem, projected: Architecture, point: RelaxedPoint, projection: ProjectionMethod
-) -> list[Architecture]:
-    """Return what projection gave, and what other projections give where they fit."""
-    if projection != "exact":  # which was asked for, to be compared as it is
-        return [projected]
-    others = [project(problem, point, method) for method in ("joint", "argmax")]
-    return [projected, *(other.architecture for other in others if other.fits)]
+    network, costs = local.architecture, problem.costs(local.architecture)
+    return replace(result, architecture=network, costs=costs, value=local.score, local_search=local)
 
 
 def _relative(problem: Problem, point: RelaxedPoint, gradient: Floats) -> Floats:
@@ -141,35 +124,34 @@ def _relative(problem: Problem, point: RelaxedPoint, gradient: Floats) -> Floats
     return np.concatenate((by_alpha.ravel(), by_beta.ravel()))
 
 
+@dataclass
 class _Watched:
     """Evaluators that say where the search is."""
 
-    def __init__(
-        self, evaluators: Evaluators, effort: Effort, callback: SearchCallback | None
-    ) -> None:
-        self._evaluators = evaluators
-        self._callback = callback
-        self._of = effort.steps + effort.networks
-        self._done = 0
-        self._best = np.inf
+    evaluators: Evaluators
+    effort: Effort
+    callback: SearchCallback | None
+    done: int = 0
+    best: float = np.inf
 
     def objective(self, point: RelaxedPoint) -> Evaluation:
-        answer = self._evaluators.objective(point)
-        self._done += 1
+        answer = self.evaluators.objective(point)
+        self.done += 1
         return answer
 
     def step(self, step: TraceStep, point: RelaxedPoint) -> None:
         self._say(step.value, step, point)
 
     def score(self, network: Architecture) -> float:
-        value = self._evaluators.score(network)
-        self._done += 1
-        self._best = min(self._best, value)
-        self._say(self._best)
+        value = self.evaluators.score(network)
+        self.done += 1
+        self.best = min(self.best, value)
+        self._say(self.best)
         return value
 
     def _say(
         self, loss: float, step: TraceStep | None = None, point: RelaxedPoint | None = None
     ) -> None:
-        if self._callback is not None:
-            self._callback(SearchMoment(self._done, self._of, loss, step, point))
+        if self.callback is not None:
+            of = self.effort.steps + self.effort.networks
+            self.callback(SearchMoment(self.done, of, loss, step, point))

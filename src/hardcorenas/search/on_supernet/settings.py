@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.search.bcsfw import InitialPoint
-from hardcorenas.search.projection import ProjectionMethod
+from hardcorenas.search.methods import InitialPoint, ProjectionMethod, SearchMethod
 from hardcorenas.settings import Settings, setting
-
-SearchMethod = Literal["bcsfw", "random", "evolution", "penalty"]
 
 DEFAULT_LOCAL_NETWORKS = 40
 # An image with gradients by every choice takes as long as so many that only pass through a network:

@@ -8,7 +8,7 @@ from scipy.optimize import LinearConstraint, minimize
 
 import hardcorenas as hc
 from hardcorenas.resources import Budget
-from hardcorenas.search.initial import balanced_point, lightest_point
+from hardcorenas.search.bcsfw import balanced_point, lightest_point
 from hardcorenas.search.point import ONE
 from hardcorenas.search.problem import Problem
 from stress import exceeds, random_problem

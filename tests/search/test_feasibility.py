@@ -8,8 +8,8 @@ import pytest
 
 import hardcorenas as hc
 from hardcorenas.resources import Budget
+from hardcorenas.search.feasibility import Room, Tightness, tightness
 from hardcorenas.search.problem import Problem
-from hardcorenas.search.tightness import Room, Tightness, tightness
 
 SPACE = hc.SearchSpace(
     "small",

@@ -1,7 +1,9 @@
-"""The knapsack with whole items, solved to optimality; whole-number costs without tolerance.
+"""The knapsack with whole items: greedily, or to optimality and without tolerance.
 
-Dynamic programming over partial selections, cut down by the bound that the relaxed problem's
-multipliers λ give. A partial selection of value v and costs t_k can reach at most
+The greedy way is the paper's remark: the best exchange that still fits, again and again.
+
+The exact way is dynamic programming over partial selections, cut down by the bound that the relaxed
+problem's multipliers λ give. A partial selection of value v and costs t_k can reach at most
 v + Σ_k λ_k (T_k − t_k) + Σ max_j (p_gj − Σ_k λ_k t_kgj), the last sum over the groups left over;
 those that cannot beat the best known selection are dropped, those dominated by a cheaper and
 better one too, and few survive. With several budgets an integer program is asked first; it keeps
@@ -10,20 +12,18 @@ budgets only up to a tolerance, so that its answer counts only if it fits exactl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hardcorenas.search.highs import Infeasible, SolverError
-from hardcorenas.search.knapsack.greedy import cheapest_selection, improve
-from hardcorenas.search.knapsack.items import Items, NothingFitsError, Number, UndecidedError
+from hardcorenas.search.knapsack.items import Groups, Items, Limit, NothingFitsError, UndecidedError
 from hardcorenas.search.knapsack.relaxed import blend_items, program_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
 # Partial selections kept at most. With one budget only values nearly proportional to costs (subset
 # sum) come near; beyond it the selection still fits but is no longer surely the best.
@@ -46,11 +46,76 @@ class ExactSolution:
     optimal: bool
 
 
-def solve_exact(
-    values: Sequence[ArrayLike],
-    costs: Sequence[ArrayLike],
-    budget: Number | Sequence[Number] | NDArray[Any],
-) -> tuple[int, ...]:
+def solve_greedy(values: Groups, costs: Groups, budget: Limit) -> tuple[int, ...]:
+    """Return one item of each group that keeps the budgets and is of good, not the best, value.
+
+    Args:
+        values: For each group, a 1-D array.
+        costs: For each group, a 1-D array; for several budgets, one row for each.
+        budget: A number, or one for each budget.
+
+    Raises:
+        NothingFitsError: No selection keeps the budgets.
+    """
+    return tuple(solve_items_greedily(Items.read(values, costs, budget)))
+
+
+def solve_items_greedily(items: Items) -> list[int]:
+    """Solve a knapsack that has been read; see `solve_greedy`."""
+    start = cheapest_selection(items)
+    if start is None and len(items.limits) > 1:
+        # Something else than the cheapest may fit: the lightest selection of all that do.
+        start = list(solve_items(replace(items, values=-_relative_costs(items))).indices)
+    if start is None:
+        raise NothingFitsError(f"the cheapest items exceed the budget {items.limits[0]}")
+    return improve(items, start)
+
+
+def cheapest_selection(items: Items) -> list[int] | None:
+    """Return each group's cheapest items, by their share of the budgets; None if they do not fit.
+
+    For one budget, None means that nothing fits.
+    """
+    indices = [int(index) for index in _relative_costs(items).argmin(1)]
+    return indices if items.fits(indices) else None
+
+
+def improve(items: Items, indices: list[int]) -> list[int]:
+    """Exchange items, the largest gain for its cost first, as long as an exchange fits and gains.
+
+    Args:
+        items: The knapsack.
+        indices: A selection that fits.
+    """
+    indices = list(indices)
+    costs, values = _relative_costs(items), items.values
+    rows = np.arange(len(indices))
+    while True:
+        gain = values - values[rows, indices][:, None]
+        price = costs - costs[rows, indices][:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            merit = np.where(gain > 0, np.where(price > 0, gain / price, np.inf), -np.inf)
+        for flat in np.argsort(-merit, axis=None, kind="stable"):
+            group, item = divmod(int(flat), values.shape[1])
+            if merit[group, item] == -np.inf:
+                return indices
+            if items.fits([*indices[:group], item, *indices[group + 1 :]]):
+                indices[group] = item
+                break
+        else:
+            return indices
+
+
+def _relative_costs(items: Items) -> NDArray[np.float64]:
+    """Return each item's cost as a share of the budgets, added up over the budgets."""
+    shares = [
+        rows.astype(float) / (abs(float(limit)) or 1.0)
+        for rows, limit in zip(items.costs, items.limits, strict=True)
+    ]
+    return np.asarray(np.sum(shares, axis=0))
+
+
+def solve_exact(values: Groups, costs: Groups, budget: Limit) -> tuple[int, ...]:
     """Solve max Σ p u s.t. Σ t u ≤ T, Σ_j u_gj = 1, u ∈ {0, 1}; return one index per group.
 
     Args:
@@ -70,11 +135,15 @@ def solve_items(items: Items) -> ExactSolution:
     """Solve a knapsack that has been read; see `solve_exact`."""
     if len(items.limits) == 1:
         blend = blend_items(items)  # raises where nothing fits
-        return _Search(items, improve(items, blend.indices), [blend.multiplier]).run()
-    indices, proved = _by_program(items)
-    if proved and indices is not None:
-        return ExactSolution(tuple(indices), items.value(indices), optimal=True)
-    return solve_in_whole_numbers(items, indices)
+        return _Search(items, improve(items, blend.indices), (blend.multiplier,)).run()
+    fitting = None  # that the program finds none proves nothing: its tolerances can hide one
+    with suppress(Infeasible, SolverError):
+        indices, proved = program_of(items).solve_integer()
+        if items.fits(indices):
+            if proved:
+                return ExactSolution(tuple(indices), items.value(indices), optimal=True)
+            fitting = indices
+    return solve_in_whole_numbers(items, fitting)
 
 
 def solve_in_whole_numbers(items: Items, fitting: list[int] | None = None) -> ExactSolution:
@@ -85,28 +154,10 @@ def solve_in_whole_numbers(items: Items, fitting: list[int] | None = None) -> Ex
         fitting: A selection that fits, to start from; the cheapest if not given.
     """
     start = cheapest_selection(items) if fitting is None else fitting
-    multipliers = list(_multipliers(items))
+    multipliers: tuple[float, ...] = (0.0,) * len(items.limits)  # all that are not negative bound
+    with suppress(Infeasible, SolverError):
+        _, multipliers = program_of(items).solve()  # these bound well
     return _Search(items, start and improve(items, start), multipliers).run()
-
-
-def _by_program(items: Items) -> tuple[list[int] | None, bool]:
-    """Return the integer program's selection, if it fits exactly, and whether it is the best.
-
-    That it found none proves nothing: its tolerances can hide a selection that just fits.
-    """
-    try:
-        picked = program_of(items).solve_integer()
-    except (Infeasible, SolverError):
-        return None, False
-    return (picked.indices, picked.proved) if items.fits(picked.indices) else (None, False)
-
-
-def _multipliers(items: Items) -> tuple[float, ...]:
-    """Return some multipliers that bound well; any that are not negative bound."""
-    try:
-        return program_of(items).solve().multipliers
-    except (Infeasible, SolverError):
-        return (0.0,) * len(items.limits)
 
 
 class _Search:
@@ -118,7 +169,9 @@ class _Search:
         multipliers: One for each budget, not negative.
     """
 
-    def __init__(self, items: Items, best: list[int] | None, multipliers: list[float]) -> None:
+    def __init__(
+        self, items: Items, best: list[int] | None, multipliers: tuple[float, ...]
+    ) -> None:
         self.items = items
         self.values = items.centred
         self.best = best
@@ -153,12 +206,8 @@ class _Search:
 
     def _priced(self, costs: list[NDArray[Any]]) -> NDArray[np.float64]:
         """Return Σ_k λ_k · costs_k."""
-        return np.asarray(
-            sum(
-                weight * amount.astype(float)
-                for weight, amount in zip(self.multipliers, costs, strict=True)
-            )
-        )
+        priced = (w * cost.astype(float) for w, cost in zip(self.multipliers, costs, strict=True))
+        return np.asarray(sum(priced))
 
     def _sweep(self) -> None:
         """Extend partial selections group by group, groups with few items left first."""

@@ -1,0 +1,7 @@
+"""Names of what a search can be told to do; settings read them, so nothing is imported here."""
+
+from typing import Literal
+
+InitialPoint = Literal["balanced", "lightest"]
+ProjectionMethod = Literal["exact", "greedy", "joint", "argmax", "relaxed"]
+SearchMethod = Literal["bcsfw", "random", "evolution", "penalty"]
