@@ -572,7 +572,9 @@ def test_a_card_that_cannot_be_is_refused_made_or_read(field, value, problem):
     del document["digest"]
     with pytest.raises(InvalidArgumentError, match=problem):
         Card(**fields | {field: value})
-    with pytest.raises(ArtifactError, match=rf"^some file: .*({problem}|{field}.*: |not JSON)") as caught:
+    with pytest.raises(
+        ArtifactError, match=rf"^some file: .*({problem}|{field}.*: |not JSON)"
+    ) as caught:
         Card.from_json(json.dumps(document | {field: value}), source="some file")
     assert "\n" not in str(caught.value)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hardcorenas.files import Json
     from hardcorenas.resources import Budget, ResourceTable
     from hardcorenas.resources.targets.base import Target
-    from hardcorenas.resources.timing.recorder import Progress
+    from hardcorenas.resources.timing.readings import Progress
 
 DECISIVE_EXCESS = 1.2  # over a budget, with the pace allowed for, when the timing is not clean
 

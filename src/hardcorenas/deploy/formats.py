@@ -23,7 +23,7 @@ from hardcorenas.networks.saved_network import (
     serialised,
 )
 from hardcorenas.networks.timm_bridge import to_timm_model
-from hardcorenas.resources.timing.onnx_session import open_session
+from hardcorenas.resources.timing.device import open_session
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:

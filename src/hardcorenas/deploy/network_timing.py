@@ -11,17 +11,15 @@ import numpy as np
 
 from hardcorenas.artifacts import Timing
 from hardcorenas.resources.plan import Plan
-from hardcorenas.resources.timing.estimates import estimate
-from hardcorenas.resources.timing.pace import TOLERANCE, paced
-from hardcorenas.resources.timing.recorder import record
+from hardcorenas.resources.timing.estimates import TOLERANCE, estimate, paced
+from hardcorenas.resources.timing.readings import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hardcorenas.resources import ResourceTable
     from hardcorenas.resources.targets.base import Target
-    from hardcorenas.resources.timing.recorder import Progress
-    from hardcorenas.resources.timing.rounds import Round, Run
+    from hardcorenas.resources.timing.readings import Progress, Round, Run
     from hardcorenas.space import Architecture
 
 LEAST_RUNS = 40  # at the table's pace, for a median to be believed

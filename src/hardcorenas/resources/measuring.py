@@ -23,9 +23,8 @@ from hardcorenas.resources.resource import LATENCY, RESOURCES
 from hardcorenas.resources.settings import DeviceSettings, PlanSettings
 from hardcorenas.resources.table import AdditiveTable
 from hardcorenas.resources.targets import make_target
-from hardcorenas.resources.timing.estimates import Estimates, estimate
-from hardcorenas.resources.timing.readings import continue_or_start, read_readings
-from hardcorenas.resources.timing.recorder import KnownWell, Progress, record
+from hardcorenas.resources.timing.estimates import Estimates, KnownWell, estimate
+from hardcorenas.resources.timing.readings import Progress, continue_or_start, read_readings, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from hardcorenas.artifacts.table import Costs
     from hardcorenas.resources.targets.base import Target
-    from hardcorenas.resources.timing.rounds import Round
+    from hardcorenas.resources.timing.readings import Round
     from hardcorenas.space import SearchSpace
 
 _MOST_WORDS = 5

@@ -20,7 +20,7 @@ from hardcorenas.resources.plan import Plan
 from hardcorenas.resources.targets import TARGETS, make_target, target_like
 from hardcorenas.resources.targets.onnx_models import OnnxModels, chain
 from hardcorenas.resources.targets.plan_items import torch_threads_kept
-from hardcorenas.resources.timing.onnx_session import session_identity
+from hardcorenas.resources.timing.device import session_identity
 from hardcorenas.settings import SettingError
 
 SPACE = hc.SearchSpace.preset("gray28")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from hardcorenas.networks.card import Card
     from hardcorenas.resources.plan import Plan
-    from hardcorenas.resources.timing.rounds import Run
+    from hardcorenas.resources.timing.readings import Run
 
 Shape = tuple[int, int, int, int]  # images, channels, height, width
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import onnx
 
     from hardcorenas.resources.plan import Plan
-    from hardcorenas.resources.timing.recorder import Progress
+    from hardcorenas.resources.timing.readings import Progress
 
 _PROGRAM = """\
 import sys

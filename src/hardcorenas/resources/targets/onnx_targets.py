@@ -14,7 +14,7 @@ from hardcorenas.errors import ArtifactError, MissingDependencyError
 from hardcorenas.networks.onnx_file import close_input_, network_to_onnx, read_onnx
 from hardcorenas.resources.targets.base import Shape, Target
 from hardcorenas.resources.targets.onnx_models import OnnxModels
-from hardcorenas.resources.timing.onnx_session import open_session, session_run
+from hardcorenas.resources.timing.device import open_session, session_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from hardcorenas.networks.card import Card
     from hardcorenas.resources.plan import Plan
-    from hardcorenas.resources.timing.rounds import Run
+    from hardcorenas.resources.timing.readings import Run
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from hardcorenas.networks.card import Card
     from hardcorenas.resources.plan import Plan
-    from hardcorenas.resources.timing.rounds import Run
+    from hardcorenas.resources.timing.readings import Run
 
     Forward = Callable[[torch.Tensor], object]
 
