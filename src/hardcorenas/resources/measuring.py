@@ -19,18 +19,17 @@ from hardcorenas.resources.calibration import (
     corrected_times,
 )
 from hardcorenas.resources.plan import Plan
-from hardcorenas.resources.resource import LATENCY, RESOURCES
 from hardcorenas.resources.settings import DeviceSettings, PlanSettings
-from hardcorenas.resources.table import AdditiveTable
+from hardcorenas.resources.table import AdditiveTable, costs_of
 from hardcorenas.resources.targets import make_target
 from hardcorenas.resources.timing.estimates import Estimates, KnownWell, estimate
 from hardcorenas.resources.timing.readings import Progress, continue_or_start, read_readings, record
+from hardcorenas.resources.units import LATENCY, RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from hardcorenas.artifacts.table import Costs
     from hardcorenas.resources.targets.base import Target
     from hardcorenas.resources.timing.readings import Round
     from hardcorenas.space import SearchSpace
@@ -117,10 +116,6 @@ def table_from_rounds(
     times, calibration = _calibrated(plan, estimates, confidence)
     place = {shape: 1 + index for index, shape in enumerate(plan.blocks)}
     bound = 1 + calibration.margin
-    costs: Costs = tuple(
-        tuple(tuple(math.ceil(bound * times[place[shape]]) for shape in row) for row in rows)
-        for rows in plan.cells
-    )
     provenance = Provenance(
         "measured",
         plan.space.resolution,
@@ -135,7 +130,7 @@ def table_from_rounds(
         LATENCY,
         RESOURCES[LATENCY].unit,
         math.ceil(bound * times[0]),
-        costs,
+        costs_of(plan.cells, lambda shape: math.ceil(bound * times[place[shape]])),
         provenance,
         calibration,
     )
