@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from hardcorenas import files
 from hardcorenas.artifacts import CardFile
 from hardcorenas.errors import ArtifactError, InvalidArgumentError, shown
-from hardcorenas.space import Architecture, checks
+from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -79,7 +79,7 @@ class Card:
                 )
             read = _name if field == "classes" else _number
             checked = (read(f"{field}[{n}]", value) for n, value in enumerate(values))
-            checks.assign(self, **{field: tuple(checked)})
+            object.__setattr__(self, field, tuple(checked))
         if min(self.std) <= 0:
             raise InvalidArgumentError(f"std: expected numbers above 0, got {shown(self.std)}")
 
