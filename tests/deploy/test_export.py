@@ -25,7 +25,6 @@ from torch import nn
 
 import hardcorenas as hc
 from hardcorenas.artifacts import ExportFile
-from hardcorenas.deploy import export as export_module
 from hardcorenas.deploy.export import (
     ExportError,
     _checked_difference,
@@ -40,6 +39,7 @@ from hardcorenas.errors import (
     InvalidSpaceError,
     MissingDependencyError,
 )
+from hardcorenas.networks import saved_network
 from hardcorenas.networks.saved_network import (
     CARD_KEY,
     Card,
@@ -330,7 +330,7 @@ def test_what_a_killed_export_left_is_removed_by_the_next_that_writes_alone(tmp_
 
 
 def test_a_file_that_computes_something_else_is_not_kept(older, monkeypatch):
-    write = export_module.network_to_onnx
+    write = saved_network.network_to_onnx
 
     def write_wrongly(*arguments):
         model = write(*arguments)
@@ -339,7 +339,7 @@ def test_a_file_that_computes_something_else_is_not_kept(older, monkeypatch):
         weight.CopyFrom(onnx.numpy_helper.from_array(values, weight.name))
         return model
 
-    monkeypatch.setattr(export_module, "network_to_onnx", write_wrongly)
+    monkeypatch.setattr(saved_network, "network_to_onnx", write_wrongly)
     network, card = trained(SMALL)
     # The first format is right, but its file belongs to the one that is wrong.
     with pytest.raises(ExportError, match=r"^onnx: .* differ from the network's by 0\.\d+, allow"):

@@ -32,7 +32,7 @@ from hardcorenas.space import Architecture
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hardcorenas.artifacts import TargetRecord, Verdict
+    from hardcorenas.artifacts import Verdict
     from hardcorenas.files import Json
     from hardcorenas.resources import Budget, ResourceTable
     from hardcorenas.resources.targets.base import Target
@@ -76,11 +76,13 @@ def certify(
     target, foreign = (None, None) if table is None else _target(table, insist)
     architecture = _architecture(subject, target)
     costs = [_costs(budget.table, architecture) for budget in budgets]
-    timing = None
+    timing, described = None, None
     if table is not None and target is not None:
         timing = time_network(
             subject, target, table, at_table_pace=not foreign, seconds=seconds, progress=progress
         )
+        made = {"batch_size": table.provenance.batch_size, "resolution": table.space.resolution}
+        described = {**target.identity.to_dict(), **made}
     entries = tuple(
         _entry(budget, cost, timing, of_file=isinstance(subject, Path))
         for budget, cost in zip(budgets, costs, strict=True)
@@ -95,7 +97,7 @@ def certify(
         model={"file": subject.name, "sha256": files.digest(subject)}
         if isinstance(subject, Path)
         else None,
-        target=None if table is None or target is None else _described(target.identity, table),
+        target=described,
         foreign=foreign,
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - started, 1),
@@ -146,11 +148,6 @@ def _target(table: ResourceTable, insist: bool) -> tuple[Target, str | None]:
             return target, str(error)
         raise ForeignTableError(f"{error}; measure a table here, or insist with --insist") from None
     return target, None
-
-
-def _described(target: TargetRecord, table: ResourceTable) -> Json:
-    made = table.provenance
-    return {**target.to_dict(), "batch_size": made.batch_size, "resolution": made.resolution}
 
 
 def _architecture(subject: Architecture | Path, target: Target | None) -> Architecture | None:
@@ -320,9 +317,4 @@ def _others(target: Target, plan: Plan, yardstick_ns: int) -> Run:
     count = min(_MOST_OTHERS, math.ceil(_OTHERS_NS / (2 * yardstick_ns)))
     rng = np.random.default_rng(plan.seed)
     others = [_run(target, plan.space.sample(rng), plan) for _ in range(count)]
-
-    def run_all() -> None:
-        for run in others:
-            run()
-
-    return run_all
+    return lambda: [run() for run in others]

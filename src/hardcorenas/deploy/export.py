@@ -27,22 +27,9 @@ from hardcorenas.deploy.settings import ExportSettings
 from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidArgumentError
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.step import Step, digests
+from hardcorenas.networks import saved_network
 from hardcorenas.networks.build import build
-from hardcorenas.networks.saved_network import (
-    CARD_KEY,
-    FILE_NAME,
-    INPUT,
-    OUTPUT,
-    Card,
-    load,
-    network_to_bytes,
-    network_to_onnx,
-    read_card,
-    read_metadata,
-    require_weights_of,
-    serialised,
-    stored_architecture,
-)
+from hardcorenas.networks.saved_network import CARD_KEY, INPUT, OUTPUT, Card
 from hardcorenas.networks.timm_bridge import require_counterpart, to_timm_model
 from hardcorenas.resources.settings import TargetSettings
 from hardcorenas.resources.timing.device import open_session
@@ -125,13 +112,13 @@ def _timm_content(network: nn.Module, card: Card, _batch_size: int) -> bytes:
     with torch.random.fork_rng(devices=[]):  # a new model draws weights, only to be replaced
         weights = to_timm_model(card.architecture, network).state_dict()
     definition = json.dumps(card.architecture.to_timm())
-    return serialised(weights, {CARD_KEY: card.to_json(), DEFINITION_KEY: definition})
+    return saved_network.serialised(weights, {CARD_KEY: card.to_json(), DEFINITION_KEY: definition})
 
 
 def _run_timm(path: Path, images: Tensor, _batch_size: int) -> Tensor:
     """Run timm's model, built from what the file says of it."""
-    space = read_card(path).architecture.space
-    definition = json.loads(read_metadata(path)[DEFINITION_KEY])
+    space = saved_network.read_card(path).architecture.space
+    definition = json.loads(saved_network.read_metadata(path)[DEFINITION_KEY])
     architecture = Architecture.from_timm(space, definition)
     with torch.random.fork_rng(devices=[]):
         model = to_timm_model(architecture, build(space, architecture))
@@ -143,16 +130,16 @@ def _run_timm(path: Path, images: Tensor, _batch_size: int) -> Tensor:
 FILE_FORMATS: Mapping[Format, FileFormat] = {
     "onnx": FileFormat(
         "network.onnx",
-        lambda *network: network_to_onnx(*network).SerializeToString(),
+        lambda *network: saved_network.network_to_onnx(*network).SerializeToString(),
         _run_onnx,
-        stored_architecture,
+        saved_network.stored_architecture,
     ),
     "torch": FileFormat("network.pt2", _torch_content, _run_torch),
     "safetensors": FileFormat(
-        FILE_NAME,
-        lambda network, card, _: network_to_bytes(network, card),
-        lambda path, images, _: load(path)(images),
-        lambda path: read_card(path).architecture,
+        saved_network.FILE_NAME,
+        lambda network, card, _: saved_network.network_to_bytes(network, card),
+        lambda path, images, _: saved_network.load(path)(images),
+        lambda path: saved_network.read_card(path).architecture,
     ),
     "timm": FileFormat("network.timm.safetensors", _timm_content, _run_timm),
 }
@@ -196,7 +183,7 @@ def export(
     if "timm" in chosen:
         require_counterpart(card.architecture.space)
     reference = copy.deepcopy(network).eval().cpu()
-    require_weights_of(card, reference.state_dict(), source="the network")
+    saved_network.require_weights_of(card, reference.state_dict(), source="the network")
     images = _example_images(card, batch_size)
     with torch.no_grad():
         expected = reference(images)

@@ -13,11 +13,7 @@ import numpy as np
 
 from hardcorenas.artifacts import Provenance, TargetRecord
 from hardcorenas.errors import ArtifactError
-from hardcorenas.resources.calibration import (
-    Calibration,
-    contradictions,
-    corrected_times,
-)
+from hardcorenas.resources.calibration import Calibration, contradictions, corrected_times
 from hardcorenas.resources.plan import Plan
 from hardcorenas.resources.settings import DeviceSettings, PlanSettings
 from hardcorenas.resources.table import AdditiveTable, costs_of
@@ -68,6 +64,8 @@ def measure(
         readings: A file that collects the readings; an interrupted measurement goes on from it.
         progress: Called with what is being done, how much of it is done, and of how much.
     """
+    from hardcorenas.resources.targets.plan_items import torch_threads_kept  # imports torch
+
     started = time.monotonic()
     DeviceSettings(confidence=confidence, minutes=minutes)
     if isinstance(target, str):
@@ -75,9 +73,23 @@ def measure(
     plan = Plan(space, batch_size, networks, unseen, seed)
     header = {"plan": plan.to_dict(), **target.identity.to_dict()}
     before = [] if readings is None else continue_or_start(readings, header, len(plan.visits))
-    rounds = _record(
-        plan, target, minutes=minutes, readings=readings, before=before, progress=progress
-    )
+    with torch_threads_kept():
+        runs = []
+        for number, run in enumerate(target.load_plan(plan)):
+            progress("preparing", number, len(plan.visits))
+            runs.append(run)
+        yardstick = runs.pop()
+        rounds = record(
+            runs,
+            yardstick,
+            plan.visits,
+            seconds=60 * minutes,
+            enough=KnownWell(plan.judged, len(runs)),
+            path=readings,
+            before=before,
+            seed=plan.seed,
+            progress=progress,
+        )
     table = table_from_rounds(plan, target.identity, rounds, confidence=confidence)
     spent = round(time.monotonic() - started, 1)
     provenance = msgspec.structs.replace(table.provenance, seconds=spent)
@@ -136,36 +148,6 @@ def table_from_rounds(
     )
 
 
-def _record(
-    plan: Plan,
-    target: Target,
-    *,
-    minutes: float,
-    readings: str | Path | None,
-    before: Sequence[Round],
-    progress: Progress,
-) -> list[Round]:
-    from hardcorenas.resources.targets.plan_items import torch_threads_kept  # imports torch
-
-    with torch_threads_kept():
-        runs = []
-        for number, run in enumerate(target.load_plan(plan)):
-            progress("preparing", number, len(plan.visits))
-            runs.append(run)
-        yardstick = runs.pop()
-        return record(
-            runs,
-            yardstick,
-            plan.visits,
-            seconds=60 * minutes,
-            enough=KnownWell(plan.judged, len(runs)),
-            path=readings,
-            before=before,
-            seed=plan.seed,
-            progress=progress,
-        )
-
-
 def _calibrated(
     plan: Plan, estimates: Estimates, confidence: float
 ) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Calibration]:
@@ -174,7 +156,12 @@ def _calibrated(
     isolated = np.concatenate([[parts[0] + parts[1]], parts[2:]])
     counts, measured = plan.counts(), estimates.times[plan.num_parts :]
     fitted, judged = slice(0, plan.networks), slice(plan.networks, None)
-    times = corrected_times(isolated, _elements(plan), counts[fitted], measured[fitted])
+    # Each part costs something for every block, and for every element it reads and writes.
+    elements = [(0, 0, 0)] + [
+        (1, shape.in_channels * shape.in_size**2, shape.out_channels * shape.out_size**2)
+        for shape in plan.blocks
+    ]
+    times = corrected_times(isolated, np.array(elements, float), counts[fitted], measured[fitted])
     predicted = counts[judged] @ times
     calibration = Calibration(
         unseen=tuple(
@@ -188,15 +175,6 @@ def _calibrated(
         drift=estimates.drift,
     )
     return times, calibration
-
-
-def _elements(plan: Plan) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return, for each part, one and the numbers of elements it reads and writes."""
-    rows = [(0, 0, 0)] + [
-        (1, shape.in_channels * shape.in_size**2, shape.out_channels * shape.out_size**2)
-        for shape in plan.blocks
-    ]
-    return np.array(rows, float)
 
 
 def _notes(plan: Plan, estimates: Estimates, calibration: Calibration) -> list[str]:

@@ -76,28 +76,15 @@ class Unit:
         return f"12{self.display}" if self.display else "300M"
 
 
-_COUNT = {"": 1, "K": 10**3, "k": 10**3, "M": 10**6, "G": 10**9, "B": 10**9}
+_COUNTS = {"": 1, "K": 10**3, "k": 10**3, "M": 10**6, "G": 10**9, "B": 10**9}
+_TIMES = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
+_BYTES = {"B": 1, "KB": 10**3, "kB": 10**3, "MB": 10**6, "GB": 10**9}
+_BYTES |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 UNITS = {
-    unit.name: unit
-    for unit in (
-        Unit("ns", "ms", {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}),
-        Unit("MACs", "", _COUNT),
-        Unit("parameters", "", _COUNT),
-        Unit(
-            "bytes",
-            "B",
-            {
-                "B": 1,
-                "KB": 10**3,
-                "kB": 10**3,
-                "MB": 10**6,
-                "GB": 10**9,
-                "KiB": 2**10,
-                "MiB": 2**20,
-                "GiB": 2**30,
-            },
-        ),
-    )
+    "ns": Unit("ns", "ms", _TIMES),
+    "MACs": Unit("MACs", "", _COUNTS),
+    "parameters": Unit("parameters", "", _COUNTS),
+    "bytes": Unit("bytes", "B", _BYTES),
 }
 
 
