@@ -156,12 +156,7 @@ def _calibrated(
     isolated = np.concatenate([[parts[0] + parts[1]], parts[2:]])
     counts, measured = plan.counts(), estimates.times[plan.num_parts :]
     fitted, judged = slice(0, plan.networks), slice(plan.networks, None)
-    # Each part costs something for every block, and for every element it reads and writes.
-    elements = [(0, 0, 0)] + [
-        (1, shape.in_channels * shape.in_size**2, shape.out_channels * shape.out_size**2)
-        for shape in plan.blocks
-    ]
-    times = corrected_times(isolated, np.array(elements, float), counts[fitted], measured[fitted])
+    times = corrected_times(isolated, _elements(plan), counts[fitted], measured[fitted])
     predicted = counts[judged] @ times
     calibration = Calibration(
         unseen=tuple(
@@ -175,6 +170,15 @@ def _calibrated(
         drift=estimates.drift,
     )
     return times, calibration
+
+
+def _elements(plan: Plan) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return, for each part, one and the numbers of elements it reads and writes."""
+    rows = [(0, 0, 0)] + [
+        (1, shape.in_channels * shape.in_size**2, shape.out_channels * shape.out_size**2)
+        for shape in plan.blocks
+    ]
+    return np.array(rows, float)
 
 
 def _notes(plan: Plan, estimates: Estimates, calibration: Calibration) -> list[str]:
