@@ -24,9 +24,9 @@ import torch
 import hardcorenas as hc
 from hardcorenas.machine import keep_freed_memory
 from hardcorenas.resources.plan import Plan
-from hardcorenas.resources.targets.onnx_models import OnnxModels
-from hardcorenas.resources.timing.onnx_session import session_run
-from hardcorenas.resources.timing.rounds import play_round, warm_up
+from hardcorenas.resources.targets.plan_items import OnnxModels
+from hardcorenas.resources.timing.device import session_run
+from hardcorenas.resources.timing.readings import play_round, warm_up
 
 SPACE = hc.SearchSpace.preset("mobile")
 NETWORKS, ROUNDS, PASSES = 16, 120, 100

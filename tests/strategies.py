@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 from hypothesis import strategies as st
 
 import hardcorenas as hc
-from hardcorenas.space.declaration import ACTIVATIONS, GATES
+from hardcorenas.space import Activation, Gate
 
 
 def _some_of(values):
@@ -14,7 +16,7 @@ def _some_of(values):
     return st.sets(st.sampled_from(values), min_size=1).map(lambda drawn: tuple(sorted(drawn)))
 
 
-activations = st.sampled_from(ACTIVATIONS)
+activations = st.sampled_from(get_args(Activation))
 
 stages = st.builds(
     hc.Stage,
@@ -54,7 +56,7 @@ spaces = st.builds(
     stem=stems,
     stages=st.lists(stages, min_size=1, max_size=3).map(tuple),
     head=heads,
-    se_gate=st.sampled_from(GATES),
+    se_gate=st.sampled_from(get_args(Gate)),
 )
 
 

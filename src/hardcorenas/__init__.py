@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from hardcorenas.pipeline.sweep import sweep
     from hardcorenas.report.page import write_report
     from hardcorenas.resources.budget import Budget
-    from hardcorenas.resources.count import count
     from hardcorenas.resources.measuring import measure
-    from hardcorenas.resources.table import ResourceTable
+    from hardcorenas.resources.table import ResourceTable, count
     from hardcorenas.search.on_supernet.job import search_supernet as search
     from hardcorenas.space import Architecture, Choice, Head, SearchSpace, Stage, Stem
     from hardcorenas.supernet.model import Supernet
@@ -42,7 +41,7 @@ _HOMES = {
     "Supernet": "supernet.model",
     "build": "networks.build",
     "certify": "deploy.certificate",
-    "count": "resources.count",
+    "count": "resources.table",
     "evaluate": "train.public",
     "export": "deploy.export",
     "finetune": "train.public",

@@ -48,9 +48,9 @@ def test_measuring_says_what_it_found(measured, capsys, monkeypatch):
 
 
 def test_an_interrupted_measurement_goes_on(tmp_path, capsys, monkeypatch):
-    from hardcorenas.resources.timing import recorder
+    from hardcorenas.resources.timing import readings
 
-    real, calls = recorder.play_round, []
+    real, calls = readings.play_round, []
 
     def interrupted(*arguments, **options):
         calls.append(1)
@@ -60,11 +60,11 @@ def test_an_interrupted_measurement_goes_on(tmp_path, capsys, monkeypatch):
 
     quick = ["--minutes", "1", *QUICK[2:]]
     command = ["measure", "gray28", *quick, "-o", str(tmp_path / "t.json")]
-    monkeypatch.setattr(recorder, "play_round", interrupted)
+    monkeypatch.setattr(readings, "play_round", interrupted)
     assert execute(command) == 130
     assert "give the same command again to go on" in capsys.readouterr().err
     assert not (tmp_path / "t.json").exists()
-    monkeypatch.setattr(recorder, "play_round", real)
+    monkeypatch.setattr(readings, "play_round", real)
     refused(capsys, [*command, "--seed", "7"], "readings of another space, device or setting")
     assert execute(command) == 0
     assert "going on from" in capsys.readouterr().out

@@ -16,7 +16,7 @@ from PIL import Image
 
 from hardcorenas import cli
 from hardcorenas.cli import execute as command
-from hardcorenas.deploy import formats
+from hardcorenas.deploy import export
 from hardcorenas.pipeline import certificates
 from hardcorenas.train.loop import Supervised
 from pipeline.tiny_run import (
@@ -358,7 +358,7 @@ def test_ctrl_c_while_a_library_is_imported(place, finished, capsys, monkeypatch
         raise ImportError("initialization failed") from KeyboardInterrupt()
 
     copy_of(finished, Path("run"))
-    monkeypatch.setattr(formats, "open_session", interrupted)
+    monkeypatch.setattr(export, "open_session", interrupted)
     assert command(["run", *place.texts("run", "export.formats=onnx")]) == 130
     assert "give the same command again to go on" in capsys.readouterr().err
 

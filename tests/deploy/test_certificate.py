@@ -13,13 +13,16 @@ import torch
 
 import hardcorenas as hc
 from hardcorenas.artifacts import Certificate, Timing, worst
-from hardcorenas.deploy.certificate import certificate_inputs, certified, judge
-from hardcorenas.deploy.network_timing import is_clean
+from hardcorenas.deploy.certificate import certificate_inputs, certified, is_clean, judge
 from hardcorenas.errors import ArtifactError, ForeignTableError, HardcorenasError
 from hardcorenas.networks.build import build
-from hardcorenas.networks.card import Card
-from hardcorenas.networks.onnx_file import close_input_, read_onnx, stored_architecture
-from hardcorenas.networks.saved_network import network_to_bytes
+from hardcorenas.networks.saved_network import (
+    Card,
+    close_input_,
+    network_to_bytes,
+    read_onnx,
+    stored_architecture,
+)
 from hardcorenas.resources.targets import make_target
 
 SPACE = hc.SearchSpace.preset("gray28")

@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import resource
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -24,8 +25,13 @@ from torch import nn
 
 import hardcorenas as hc
 from hardcorenas.artifacts import ExportFile
-from hardcorenas.deploy import formats
-from hardcorenas.deploy.export import ExportError, _checked_difference, export, export_step
+from hardcorenas.deploy.export import (
+    ExportError,
+    _checked_difference,
+    _write_all,
+    export,
+    export_step,
+)
 from hardcorenas.deploy.settings import ExportSettings
 from hardcorenas.errors import (
     ArtifactError,
@@ -33,13 +39,15 @@ from hardcorenas.errors import (
     InvalidSpaceError,
     MissingDependencyError,
 )
-from hardcorenas.networks.card import CARD_KEY, Card
-from hardcorenas.networks.onnx_file import stored_architecture
+from hardcorenas.networks import saved_network
 from hardcorenas.networks.saved_network import (
+    CARD_KEY,
+    Card,
     load,
     network_to_bytes,
     read_card,
     serialised,
+    stored_architecture,
 )
 from hardcorenas.settings import SettingError
 from hardcorenas.train.trained import TrainedSupernet
@@ -230,7 +238,7 @@ WITHOUT_TORCH = """
 import json, sys
 sys.modules["torch"] = None
 import numpy as np, onnxruntime
-from hardcorenas.networks.card import Card
+from hardcorenas.networks.saved_network import Card
 model, pixels = sys.argv[1:]
 session = onnxruntime.InferenceSession(model)
 card = Card.from_json(session.get_modelmeta().custom_metadata_map["hardcorenas.card"])
@@ -287,8 +295,42 @@ def older(tmp_path):
     assert {path.read_text() for path in folder.iterdir()} == {"older"}
 
 
+def test_what_a_killed_export_left_is_removed_by_the_next_that_writes_alone(tmp_path):
+    code = """if True:
+        import os, pathlib, signal, sys
+        from hardcorenas.deploy import export
+        os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+        export._write_all(pathlib.Path(sys.argv[1]), {"network.onnx": b"half"})
+    """
+    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=60, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert names_in(left) == ["network.onnx"]
+    theirs = [".export-mine", ".export.hardcorenas-mine", "export.hardcorenas-12345678"]
+    for name in theirs:
+        (tmp_path / name).mkdir()
+
+    network, card = trained(SMALL)
+    with pytest.MonkeyPatch.context() as patched:
+        real, during = os.fsync, []
+
+        def another_meanwhile(descriptor):
+            if not during:
+                during.append(names_in(tmp_path))
+                _write_all(tmp_path, {"other": b"whole"})
+                during.append(names_in(tmp_path))
+            real(descriptor)
+
+        patched.setattr(os, "fsync", another_meanwhile)
+        export(network, card, tmp_path, ["safetensors"])
+    assert left.name not in during[0]
+    assert sorted({*during[1]} - {*during[0]}) == ["other"]
+    assert {*during[0]} - {*during[1]} == set()
+    assert names_in(tmp_path) == sorted([*theirs, "network.safetensors", "other"])
+
+
 def test_a_file_that_computes_something_else_is_not_kept(older, monkeypatch):
-    write = formats.network_to_onnx
+    write = saved_network.network_to_onnx
 
     def write_wrongly(*arguments):
         model = write(*arguments)
@@ -297,7 +339,7 @@ def test_a_file_that_computes_something_else_is_not_kept(older, monkeypatch):
         weight.CopyFrom(onnx.numpy_helper.from_array(values, weight.name))
         return model
 
-    monkeypatch.setattr(formats, "network_to_onnx", write_wrongly)
+    monkeypatch.setattr(saved_network, "network_to_onnx", write_wrongly)
     network, card = trained(SMALL)
     # The first format is right, but its file belongs to the one that is wrong.
     with pytest.raises(ExportError, match=r"^onnx: .* differ from the network's by 0\.\d+, allow"):

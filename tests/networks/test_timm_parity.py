@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import get_args
 from unittest import mock
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import hardcorenas as hc
 from hardcorenas.errors import InvalidArchitectureError, InvalidSpaceError, MissingDependencyError
 from hardcorenas.networks.timm_bridge import to_timm_model
-from hardcorenas.space.declaration import GATES
+from hardcorenas.space import Gate
 from hardcorenas.torchvision_import import prepare_torchvision
 from strategies import activations, architectures, stages
 
@@ -110,7 +111,7 @@ def expressible_spaces(draw):
         ),
         stages=[dataclasses.replace(stage, stride=min(stage.stride, 2)) for stage in strided],
         head=hc.Head(draw(st.integers(1, 40)), draw(st.integers(1, 40)), activation),
-        se_gate=draw(st.sampled_from(GATES)),
+        se_gate=draw(st.sampled_from(get_args(Gate))),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import hardcorenas as hc
 from hardcorenas.artifacts import Certificate, Timing
-from hardcorenas.deploy.network_timing import is_clean
+from hardcorenas.deploy.certificate import is_clean
 from hardcorenas.deploy.settings import CertifySettings
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.pipeline import certificates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hardcorenas.resources.timing.rounds import YARDSTICK, Round
+from hardcorenas.resources.timing.readings import YARDSTICK, Round
 
 
 def synthetic_rounds(times, yardstick, *, num_rounds, rng, noise=0.03, busy=0.4, visits=None):

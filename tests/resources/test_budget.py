@@ -1,4 +1,4 @@
-"""Budgets as people write them."""
+"""Budgets as people write them: amounts, names, tables, and every slip in one line."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from decimal import Decimal
 import pytest
 
 import hardcorenas as hc
-from hardcorenas.errors import InvalidBudgetError
+from hardcorenas.errors import ArtifactError, InvalidBudgetError
 from hardcorenas.resources import AdditiveTable, Budget, Provenance
-from hardcorenas.resources.budget_texts import read_budgets
+from hardcorenas.resources.budget import check_texts, is_counted, needs_table, read_budgets
 
 SPACE = hc.SearchSpace.preset("gray28")
 MACS, PARAMS, MEMORY = (hc.count(SPACE, resource) for resource in ("macs", "params", "memory"))
@@ -128,3 +128,154 @@ def test_an_error_does_not_repeat_a_text_of_any_length():
         with pytest.raises(InvalidBudgetError) as caught:
             read_budgets([f"{text}=1"], SPACE)
         assert len(str(caught.value)) < 500
+
+
+COSTS = tuple(
+    tuple(tuple(100 * (c + 1) for c in range(len(s.choices))) for _ in range(s.max_depth))
+    for s in SPACE.stages
+)
+TABLE = AdditiveTable(SPACE, "latency", "ns", 10**6, COSTS, Provenance("counted", SPACE.resolution))
+
+
+@pytest.mark.parametrize(
+    ("text", "resource", "limit"),
+    [
+        ("12ms", "latency", 12_000_000),
+        ("12", "latency", 12_000_000),  # a bare number in the unit that people think in
+        (" 1.5 us ", "latency", 1500),
+        ("latency=3ms", "latency", 3_000_000),
+        ("  latency  =  3ms  ", "latency", 3_000_000),
+        ("macs=300M", "macs", 300_000_000),
+        ("macs = 1.5G", "macs", 1_500_000_000),
+        ("params=20k", "params", 20_000),
+        ("memory=2MB", "memory", 2_000_000),
+        ("memory = 1KiB", "memory", 1024),
+    ],
+)
+def test_names_and_amounts(text, resource, limit):
+    (budget,) = read_budgets([text], SPACE, TABLE)
+    assert (budget.name, budget.limit) == (resource, limit)
+    assert (budget.table is TABLE) == (resource == "latency")
+    if resource != "latency":
+        assert budget.table == hc.count(SPACE, resource)
+        assert read_budgets([text], SPACE) == [budget]  # what is counted needs no table
+
+
+def test_a_share_is_of_the_dearest_network():
+    (latency, macs) = read_budgets(["50%", "macs=50%"], SPACE, TABLE)
+    assert latency.limit == TABLE.dearest_cost // 2
+    assert macs.limit == hc.count(SPACE, "macs").cost(SPACE.heaviest) // 2
+
+
+def test_several_keep_their_order():
+    texts = ["params=1M", "9ms", "macs=2M", "8ms"]
+    assert [b.name for b in read_budgets(texts, SPACE, TABLE)] == [
+        "params",
+        "latency",
+        "macs",
+        "latency",
+    ]
+
+
+@pytest.mark.parametrize("name", ["phone.json", "my phone.json", "a=b.json", "macs.json"])
+def test_tables_by_their_files(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    TABLE.save(name)
+    (budget,) = read_budgets([f"{name}=9ms"], SPACE)
+    assert (budget.table, budget.limit) == (TABLE, 9_000_000)
+    (spaced,) = read_budgets([f" {tmp_path / name} = 9ms"], SPACE)
+    assert spaced == budget
+    ours, theirs = read_budgets(["7ms", f"{name}=9ms"], SPACE, TABLE)
+    assert (ours.limit, theirs.limit) == (7_000_000, 9_000_000)
+
+
+def test_a_table_of_another_resource_goes_by_its_name():
+    energy = AdditiveTable(SPACE, "energy", "ns", 1, COSTS, Provenance("counted", SPACE.resolution))
+    (budget,) = read_budgets(["energy=5ms"], SPACE, energy)
+    assert budget.table is energy
+
+
+def test_a_word_is_not_taken_for_a_file(tmp_path, monkeypatch):
+    """A file that happens to be called macs does not change what macs means."""
+    monkeypatch.chdir(tmp_path)
+    TABLE.save("macs")
+    (budget,) = read_budgets(["macs=300M"], SPACE)
+    assert budget.table == hc.count(SPACE, "macs")
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        ([], ["no budget is given", "--budget 12ms"]),
+        (["12ms"], ["--budget 12ms", "needs a table", "hardcorenas measure", "--table"]),
+        (["latency = 12ms"], ["needs a table"]),
+        (["macs=300M", "5ms"], ["--budget 5ms", "needs a table"]),
+        (["mac=300M"], ["--budget mac=300M", "'mac'", "latency, macs, params, memory"]),
+        (["MACS=300M"], ["'MACS'"]),
+        (["none.json=9ms"], ["'none.json'", "nor the file of a table"]),
+        (["=9ms"], ["''"]),
+        (["macs="], ["macs budget"]),
+        (["macs=300ms"], ["macs budget", "'ms' is not a unit"]),
+        (["memory=2M"], ["memory budget", "'M' is not a unit"]),
+        (["macs=-3M"], ["macs budget"]),
+        (["macs=0"], ["macs budget", "more than 0"]),
+        (["macs=" + "9" * 50], ["macs budget"]),
+        (["\0=9ms"], ["nor the file of a table"]),
+    ],
+    ids=str,
+)
+def test_slips(texts, words):
+    with pytest.raises(InvalidBudgetError) as caught:
+        read_budgets(texts, SPACE)
+    for word in words:
+        assert word in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_latencies_can_be_checked_before_there_is_a_table(tmp_path):
+    TABLE.save(tmp_path / "phone.json")
+    good = ["12ms", "latency = 60%", ".5", "1ns", "macs=3M", f"{tmp_path / 'phone.json'}=9ms"]
+    check_texts(good, SPACE)
+    for text, word in (
+        ("0ms", "latency budget: expected more than 0"),
+        ("0.4ns", "latency budget: expected more than 0"),
+        ("latency=0%", "latency budget: expected more than 0"),
+        ("x%", "latency budget: 'x%' is not a share"),
+        ("12 apples", "'apples' is not a unit of ns"),
+        ("12M", "'M' is not a unit of ns"),
+        ("soon", "'soon' is not an amount"),
+        ("macs=0", "macs budget: expected more than 0"),
+        ("none.json=9ms", "nor the file of a table"),
+    ):
+        with pytest.raises(InvalidBudgetError) as caught:
+            check_texts([*good, text], SPACE)
+        assert word in str(caught.value)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(InvalidBudgetError, match="no budget is given"):
+        check_texts([], SPACE)
+
+
+def test_a_file_that_is_no_table(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("{}")
+    with pytest.raises(ArtifactError, match=r"notes.txt: has no 'format' field"):
+        read_budgets([f"{path}=9ms"], SPACE)
+    with pytest.raises(InvalidBudgetError, match="nor the file of a table"):
+        read_budgets([f"{tmp_path}=9ms"], SPACE)
+
+
+@pytest.mark.parametrize(
+    ("text", "table", "counted"),
+    [
+        ("12ms", True, False),
+        ("latency=12ms", True, False),
+        (" latency = 12ms", True, False),
+        ("macs=3M", False, True),
+        (" memory =3MB", False, True),
+        ("phone.json=9ms", False, False),
+        ("macs", True, False),  # an amount, and not one; reading it says so
+    ],
+)
+def test_which_need_a_table(text, table, counted):
+    assert needs_table(text) is table
+    assert is_counted(text) is counted

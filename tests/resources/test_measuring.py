@@ -15,11 +15,11 @@ from hardcorenas.errors import (
     ForeignTableError,
     HardcorenasError,
 )
-from hardcorenas.networks.counting import macs
+from hardcorenas.networks.layout import macs
 from hardcorenas.resources.measuring import table_from_result, table_from_rounds
 from hardcorenas.resources.plan import Plan
 from hardcorenas.resources.targets import make_target
-from hardcorenas.resources.timing import recorder
+from hardcorenas.resources.timing import readings
 from hardcorenas.resources.timing.readings import append_round, start_readings
 
 SPACE = hc.SearchSpace.preset("gray28")
@@ -189,7 +189,7 @@ def test_a_real_measurement_goes_on_after_an_interruption(tmp_path, monkeypatch)
     path = tmp_path / "t.readings"
     options = {"minutes": 0.05, "networks": 6, "unseen": 4, "readings": path, "batch_size": 2}
 
-    real, rounds = recorder.play_round, []
+    real, rounds = readings.play_round, []
 
     def interrupted(*arguments, **keywords):
         rounds.append(1)
@@ -197,10 +197,10 @@ def test_a_real_measurement_goes_on_after_an_interruption(tmp_path, monkeypatch)
             raise KeyboardInterrupt
         return real(*arguments, **keywords)
 
-    monkeypatch.setattr(recorder, "play_round", interrupted)
+    monkeypatch.setattr(readings, "play_round", interrupted)
     with pytest.raises(KeyboardInterrupt):
         hc.measure(SPACE, **{**options, "minutes": 5})
-    monkeypatch.setattr(recorder, "play_round", real)
+    monkeypatch.setattr(readings, "play_round", real)
     before = path.read_bytes()
     assert before.count(b"\n") == 3  # the header and two rounds
     path.write_bytes(before + b'{"items": [0')  # killed while writing

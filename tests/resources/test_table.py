@@ -16,10 +16,9 @@ import hardcorenas as hc
 from hardcorenas.errors import ArtifactError, InvalidArchitectureError, InvalidArgumentError
 from hardcorenas.files import digest_of
 from hardcorenas.resources import AdditiveTable, PeakTable, Provenance
-from hardcorenas.resources.resource import RESOURCES
 from hardcorenas.resources.table import table_inputs
 from hardcorenas.resources.targets import make_target
-from hardcorenas.resources.units import UNITS
+from hardcorenas.resources.units import RESOURCES, UNITS
 from strategies import architectures
 
 SPACE = hc.SearchSpace.preset("gray28")

@@ -8,7 +8,7 @@ from hardcorenas.artifacts.base import Artifact
 
 
 class CardFile(Artifact, frozen=True, forbid_unknown_fields=True):
-    """What one has to know to use a trained network; see `networks.card.Card`.
+    """What one has to know to use a trained network; see `networks.saved_network.Card`.
 
     Attributes:
         architecture: The document that `Architecture.to_json` gives.

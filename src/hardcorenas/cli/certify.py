@@ -12,7 +12,7 @@ from hardcorenas.cli.terminal import ProgressBar, print_sentence, print_table, t
 from hardcorenas.deploy.settings import CertifySettings
 from hardcorenas.files import is_file
 from hardcorenas.resources import ResourceTable
-from hardcorenas.resources.budget_texts import read_budgets
+from hardcorenas.resources.budget import read_budgets
 from hardcorenas.resources.units import UNITS
 from hardcorenas.space import Architecture
 

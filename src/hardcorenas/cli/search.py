@@ -13,7 +13,7 @@ from hardcorenas.cli.progress import show_search
 from hardcorenas.cli.terminal import ProgressBar, clock, print_sentence, print_table, text_table
 from hardcorenas.pipeline.config import Config
 from hardcorenas.resources import ResourceTable
-from hardcorenas.resources.budget_texts import read_budgets
+from hardcorenas.resources.budget import read_budgets
 from hardcorenas.search.feasibility import tightness
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem

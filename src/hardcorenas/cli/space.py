@@ -14,8 +14,8 @@ from hardcorenas.cli.terminal import print_table, text_table
 from hardcorenas.errors import HardcorenasError, shown
 from hardcorenas.files import is_file
 from hardcorenas.networks import layout
-from hardcorenas.resources.count import count
-from hardcorenas.resources.resource import COUNTED
+from hardcorenas.resources.table import count
+from hardcorenas.resources.units import COUNTED
 from hardcorenas.space import Architecture, SearchSpace, preset_names, preset_text
 
 if TYPE_CHECKING:

@@ -3,46 +3,146 @@
 from __future__ import annotations
 
 import copy
+import io
+import json
 import math
 import os
+import re
+import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch.nn import functional
 
 from hardcorenas import files
 from hardcorenas.artifacts import ExportedFile, ExportFile
-from hardcorenas.deploy.formats import FILE_FORMATS
 from hardcorenas.deploy.settings import ExportSettings
 from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidArgumentError
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.step import Step, digests
-from hardcorenas.networks.saved_network import require_weights_of
-from hardcorenas.networks.timm_bridge import require_counterpart
+from hardcorenas.networks import saved_network
+from hardcorenas.networks.build import build
+from hardcorenas.networks.saved_network import CARD_KEY, INPUT, OUTPUT, Card
+from hardcorenas.networks.timm_bridge import require_counterpart, to_timm_model
 from hardcorenas.resources.settings import TargetSettings
+from hardcorenas.resources.timing.device import open_session
+from hardcorenas.space import Architecture
 from hardcorenas.train.trained import TrainedSupernet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from torch import Tensor, nn
 
     from hardcorenas.deploy.settings import Format
-    from hardcorenas.networks.card import Card
-    from hardcorenas.space import Architecture
 
 EXPORT_FILE = "export.json"
 # Of the largest logit, or of 1 where all are smaller: float32 sums in another order stay far below.
 TOLERANCE = 1e-4
 _LEAST_IMAGES = 16
+# What timm's own source calls its definition of an architecture.
+DEFINITION_KEY = "timm.arch_def"
+_TEMPORARY = ".export.hardcorenas-"  # folder of files that have not taken their names yet
 
 
 class ExportError(HardcorenasError):
     """A written file does not compute what the network does."""
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """One kind of file.
+
+    Attributes:
+        file_name: What its file is called.
+        content: Returns the file's bytes, of a network in eval mode on the CPU, its card and the
+            number of images at once, where the file fixes it.
+        run: Returns the logits of images, by the network of such a file in its own runtime. Takes
+            also the number of images at once, where the file fixes it; it divides their number.
+        architecture: Returns the architecture that a file names, if it does, without running code
+            of the file; None for a format that cannot be read so.
+    """
+
+    file_name: str
+    content: Callable[[nn.Module, Card, int], bytes]
+    run: Callable[[Path, Tensor, int], Tensor]
+    architecture: Callable[[Path], Architecture | None] | None = None
+
+    @property
+    def suffix(self) -> str:
+        """How names of such files end."""
+        return self.file_name[self.file_name.rindex(".") :]
+
+
+def _run_onnx(path: Path, images: Tensor, batch_size: int) -> Tensor:
+    session = open_session(str(path), threads=1)
+    batches = torch.split(images, batch_size)
+    logits = [session.run([OUTPUT], {INPUT: batch.numpy()})[0] for batch in batches]
+    return torch.from_numpy(np.concatenate(logits))
+
+
+def _torch_content(network: nn.Module, card: Card, _batch_size: int) -> bytes:
+    """Return a program for any number of images, with the card as an extra file."""
+    space = card.architecture.space
+    # Of one image, the exporter would take the number for fixed.
+    example = torch.zeros(2, space.input_channels, space.resolution, space.resolution)
+    program = torch.export.export(
+        network, (example,), dynamic_shapes=({0: torch.export.Dim("batch", min=1)},)
+    )
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer, extra_files={CARD_KEY: card.to_json()})
+    return buffer.getvalue()
+
+
+def _run_torch(path: Path, images: Tensor, _batch_size: int) -> Tensor:
+    """Run one image, then all the others at once: the file promises any number."""
+    # Loading may unpickle what a file asks it to; this one was written a moment ago, by us.
+    run = torch.export.load(path).module()
+    return torch.cat([run(images[:1]), run(images[1:])])
+
+
+def _timm_content(network: nn.Module, card: Card, _batch_size: int) -> bytes:
+    with torch.random.fork_rng(devices=[]):  # a new model draws weights, only to be replaced
+        weights = to_timm_model(card.architecture, network).state_dict()
+    definition = json.dumps(card.architecture.to_timm())
+    return saved_network.serialised(weights, {CARD_KEY: card.to_json(), DEFINITION_KEY: definition})
+
+
+def _run_timm(path: Path, images: Tensor, _batch_size: int) -> Tensor:
+    """Run timm's model, built from what the file says of it."""
+    space = saved_network.read_card(path).architecture.space
+    definition = json.loads(saved_network.read_metadata(path)[DEFINITION_KEY])
+    architecture = Architecture.from_timm(space, definition)
+    with torch.random.fork_rng(devices=[]):
+        model = to_timm_model(architecture, build(space, architecture))
+    model.load_state_dict(load_file(path))
+    logits: Tensor = model.eval()(images)
+    return logits
+
+
+FILE_FORMATS: Mapping[Format, FileFormat] = {
+    "onnx": FileFormat(
+        "network.onnx",
+        lambda *network: saved_network.network_to_onnx(*network).SerializeToString(),
+        _run_onnx,
+        saved_network.stored_architecture,
+    ),
+    "torch": FileFormat("network.pt2", _torch_content, _run_torch),
+    "safetensors": FileFormat(
+        saved_network.FILE_NAME,
+        lambda network, card, _: saved_network.network_to_bytes(network, card),
+        lambda path, images, _: saved_network.load(path)(images),
+        lambda path: saved_network.read_card(path).architecture,
+    ),
+    "timm": FileFormat("network.timm.safetensors", _timm_content, _run_timm),
+}
 
 
 def export(
@@ -83,7 +183,7 @@ def export(
     if "timm" in chosen:
         require_counterpart(card.architecture.space)
     reference = copy.deepcopy(network).eval().cpu()
-    require_weights_of(card, reference.state_dict(), source="the network")
+    saved_network.require_weights_of(card, reference.state_dict(), source="the network")
     images = _example_images(card, batch_size)
     with torch.no_grad():
         expected = reference(images)
@@ -198,20 +298,37 @@ def _checked_difference(name: Format, logits: Tensor, expected: Tensor) -> float
 
 def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write files so that none takes its name before all are on the disk."""
-    with _failures_of(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        made = tempfile.TemporaryDirectory(
-            dir=folder, prefix=".export-", ignore_cleanup_errors=True
-        )
-    with made as temporary:
+    with ExitStack() as held:
+        with _failures_of(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            _join_writers(folder, held)
+            made = tempfile.TemporaryDirectory(
+                dir=folder, prefix=_TEMPORARY, ignore_cleanup_errors=True
+            )
+        temporary = Path(held.enter_context(made))
         for name, content in contents.items():
-            with _failures_of(folder / name), (Path(temporary) / name).open("wb") as file:
+            with _failures_of(folder / name), (temporary / name).open("wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
         for name in contents:
             with _failures_of(folder / name):
-                (Path(temporary) / name).replace(folder / name)
+                (temporary / name).replace(folder / name)
+
+
+def _join_writers(folder: Path, held: ExitStack) -> None:
+    """Share a folder with others that write to it; alone there, remove what killed ones left."""
+    with suppress(ImportError, OSError):  # without locks, as on Windows, nothing is removed
+        import fcntl
+
+        descriptor = os.open(folder, os.O_RDONLY)
+        held.callback(os.close, descriptor)
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for left in folder.iterdir():
+                if re.fullmatch(rf"{re.escape(_TEMPORARY)}\w{{8}}", left.name):
+                    shutil.rmtree(left, ignore_errors=True)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 
 @contextmanager

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardcorenas.deploy.certificate import certified, certify
-from hardcorenas.deploy.formats import FILE_FORMATS
-from hardcorenas.deploy.network_timing import telling_median
+from hardcorenas.deploy.certificate import certified, certify, telling_median
+from hardcorenas.deploy.export import FILE_FORMATS
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.pipeline.table_step import is_of_this_device
 from hardcorenas.resources import Budget

@@ -23,7 +23,7 @@ from hardcorenas.pipeline.certificates import certify_exported, shipped_formats,
 from hardcorenas.pipeline.outcome import Compared, Outcome
 from hardcorenas.pipeline.table_step import is_of_this_device, latency_table
 from hardcorenas.pipeline.watcher import Watcher
-from hardcorenas.resources.budget_texts import check_texts, is_counted, needs_table, read_budgets
+from hardcorenas.resources.budget import check_texts, is_counted, needs_table, read_budgets
 from hardcorenas.resources.targets import make_target
 from hardcorenas.search.baselines import sample_fitting
 from hardcorenas.search.on_supernet.job import SearchJob, search_run, search_step

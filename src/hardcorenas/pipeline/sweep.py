@@ -9,7 +9,7 @@ from hardcorenas import files
 from hardcorenas.errors import InvalidBudgetError
 from hardcorenas.pipeline.run import require_feasible, require_own_processes, run
 from hardcorenas.pipeline.watcher import Watcher
-from hardcorenas.resources.budget_texts import budget_name
+from hardcorenas.resources.budget import budget_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hardcorenas.artifacts import TableFile
 from hardcorenas.errors import HardcorenasError, InvalidBudgetError
 from hardcorenas.jobs.step import Step
-from hardcorenas.resources.budget_texts import needs_table
+from hardcorenas.resources.budget import needs_table
 from hardcorenas.resources.measuring import measure
 from hardcorenas.resources.table import ResourceTable, table_inputs
 from hardcorenas.resources.targets import make_target, target_like

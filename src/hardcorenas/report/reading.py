@@ -25,7 +25,7 @@ from hardcorenas.artifacts import (
 from hardcorenas.errors import ArtifactError, InvalidArgumentError, shown
 from hardcorenas.report.run_files import Limit, NetworkFiles, RunFiles
 from hardcorenas.resources import ResourceTable
-from hardcorenas.resources.count import count
+from hardcorenas.resources.table import count
 from hardcorenas.resources.units import UNITS
 from hardcorenas.space import Architecture
 

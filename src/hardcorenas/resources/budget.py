@@ -1,21 +1,24 @@
-"""A limit that may not be exceeded, on a resource given by its table."""
+"""Limits that may not be exceeded, on resources given by their tables, and how they are written."""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
 from typing import TYPE_CHECKING
 
 from hardcorenas.errors import InvalidBudgetError, shown
-from hardcorenas.resources.units import NUMBER
+from hardcorenas.files import is_file, shown_path
+from hardcorenas.resources.table import ResourceTable, count
+from hardcorenas.resources.units import COUNTED, LATENCY, NUMBER, RESOURCES
 
 if TYPE_CHECKING:
-    from hardcorenas.resources.table import ResourceTable
-    from hardcorenas.space import Architecture
+    from collections.abc import Sequence
+
+    from hardcorenas.space import Architecture, SearchSpace
 
 
 LARGEST_AMOUNT = 10**30
@@ -43,7 +46,10 @@ class Budget:
                 cut off, never rounded up.
         """
         object.__setattr__(self, "table", table)
-        object.__setattr__(self, "limit", _read(table, amount))
+        try:
+            object.__setattr__(self, "limit", _limit(table, amount))
+        except InvalidBudgetError as error:
+            raise InvalidBudgetError(f"{table.resource} budget: {error}") from None
 
     @property
     def name(self) -> str:
@@ -58,40 +64,87 @@ class Budget:
         return f"{self.name} ≤ {self.table.display_unit.format(self.limit)}"
 
 
-def _read(table: ResourceTable, amount: str | float | Decimal) -> int:
-    if isinstance(amount, bool) or not isinstance(amount, str | int | float | Decimal):
+def _limit(table: ResourceTable, amount: str | float | Decimal) -> int:
+    """Return an amount in the table's smallest unit."""
+    unit, text = table.display_unit, amount.strip() if isinstance(amount, str) else ""
+    if text.endswith("%"):
+        share = text[:-1].strip()
+        if re.fullmatch(NUMBER, share) is None:
+            raise InvalidBudgetError(f"{shown(text)} is not a share; expected such as '60%'")
+        limit = floor(Fraction(share) * table.dearest_cost / 100)
+    elif isinstance(amount, str):
+        limit = unit.parse(text)
+    elif isinstance(amount, bool) or not isinstance(amount, int | float | Decimal):
         raise InvalidBudgetError(
-            f"{table.resource} budget: {shown(amount)} is not an amount; expected such as "
-            f"{table.display_unit.example!r}"
+            f"{shown(amount)} is not an amount; expected such as {unit.example!r}"
         )
-    if isinstance(amount, int) and abs(amount) > LARGEST_AMOUNT:
-        raise InvalidBudgetError(f"{table.resource} budget: {shown(amount)} is beyond any budget")
-    text = str(amount).strip()
-    try:
-        limit = _percent(table, text) if text.endswith("%") else _plain(table, amount, text)
-    except InvalidBudgetError as error:
-        raise InvalidBudgetError(f"{table.resource} budget: {error}") from None
+    elif not isinstance(amount, int) and not math.isfinite(amount):
+        raise InvalidBudgetError(f"{amount} is not a number")
+    elif not -LARGEST_AMOUNT <= amount <= LARGEST_AMOUNT:
+        raise InvalidBudgetError(f"{shown(amount)} is beyond any budget")
+    else:
+        # The shortest decimal that is this number: 0.1 means a tenth.
+        limit = floor(Fraction(str(amount)) * unit.multiples[unit.display])
     if limit <= 0:
-        raise InvalidBudgetError(
-            f"{table.resource} budget: expected more than 0, got {shown(text)}"
-        )
+        raise InvalidBudgetError(f"expected more than 0, got {shown(text or str(amount))}")
     return limit
 
 
-def _percent(table: ResourceTable, text: str) -> int:
-    number = text[:-1].strip()
-    if re.fullmatch(NUMBER, number) is None:
-        raise InvalidBudgetError(f"{shown(text)} is not a share; expected such as '60%'")
-    return floor(Fraction(number) * table.dearest_cost / 100)
+def needs_table(text: str) -> bool:
+    """Return whether a budget is one of latency without a table of its own."""
+    return budget_name(text) == LATENCY
 
 
-def _plain(table: ResourceTable, amount: str | float | Decimal, text: str) -> int:
-    unit = table.display_unit
-    if isinstance(amount, str):
-        return unit.parse(text)
-    if not math.isfinite(amount):
-        raise InvalidBudgetError(f"{text} is not a number")
-    if abs(float(amount)) > LARGEST_AMOUNT:
-        raise InvalidBudgetError(f"{shown(amount)} is beyond any budget")
-    # The shortest decimal that is this number: 0.1 means a tenth.
-    return floor(Fraction(text) * unit.multiples[unit.display])
+def is_counted(text: str) -> bool:
+    """Return whether a budget is of a resource that needs no table."""
+    return budget_name(text) in COUNTED
+
+
+def check_texts(texts: Sequence[str], space: SearchSpace) -> None:
+    """Refuse budgets that cannot be meant, before there is a table of the device."""
+    # Any table will do to read an amount of latency or a share of it.
+    counted = count(space, "macs")
+    read_budgets(texts, space, replace(counted, resource=LATENCY, unit=RESOURCES[LATENCY].unit))
+
+
+def read_budgets(
+    texts: Sequence[str], space: SearchSpace, table: ResourceTable | None = None
+) -> list[Budget]:
+    """Return the budgets that texts mean.
+
+    Args:
+        texts: An amount behind ``latency=``, ``macs=``, ``params=``, ``memory=`` or the file of a
+            table and ``=``; without a name it is a latency.
+        space: What is to be built.
+        table: Of latencies, for those that name no file.
+    """
+    if not texts:
+        raise InvalidBudgetError(
+            "no budget is given; expected one or more, such as --budget 12ms or --budget macs=300M"
+        )
+    return [_read(text, space, table) for text in texts]
+
+
+def _read(text: str, space: SearchSpace, table: ResourceTable | None) -> Budget:
+    name, amount = budget_name(text), text.rpartition("=")[2].strip()
+    if table is not None and name in (LATENCY, table.resource):
+        return Budget(table, amount)
+    if name == LATENCY:
+        raise InvalidBudgetError(
+            f"--budget {shown_path(text)}: a latency needs a table of the device; measure one "
+            f"with: hardcorenas measure, and give it with --table"
+        )
+    if name in COUNTED:
+        return Budget(count(space, name), amount)
+    if is_file(name):
+        return Budget(ResourceTable.load(name), amount)
+    raise InvalidBudgetError(
+        f"--budget {shown_path(text)}: {shown(name)} is not one of {', '.join(RESOURCES)}, "
+        f"nor the file of a table"
+    )
+
+
+def budget_name(text: str) -> str:
+    """Return the resource, or the table's file, that a budget is of."""
+    name, equals, _ = text.rpartition("=")
+    return name.strip() if equals else LATENCY

@@ -13,6 +13,7 @@ writes. λ is the one that predicts best those calibration networks that were le
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -81,21 +82,19 @@ class Calibration(CalibrationRecord, frozen=True):
 
         residuals = self.residuals
         n = len(residuals)
-        quantile = float(stdtrit(n - 1, self.confidence))
         deviation = math.hypot(residuals.std(ddof=1) * math.sqrt(1 + 1 / n), self.drift)
-        bound = residuals.mean() + quantile * deviation
+        bound = residuals.mean() + float(stdtrit(n - 1, self.confidence)) * deviation
         return max(0.0, float(bound))
 
     @property
     def complaint(self) -> str | None:
         """What is wrong with the table and what to do, if it is not to be trusted."""
-        problems = []
-        if abs(self.slope - 1) > _WORST_SLOPE:
-            problems.append(f"slope {self.slope:.3f}")
-        if self.r_squared < _WORST_R_SQUARED:
-            problems.append(f"R² {self.r_squared:.3f}")
-        if self.worst_error > _WORST_ERROR:
-            problems.append(f"an error of {self.worst_error:.1%}")
+        judged = {
+            f"slope {self.slope:.3f}": abs(self.slope - 1) > _WORST_SLOPE,
+            f"R² {self.r_squared:.3f}": self.r_squared < _WORST_R_SQUARED,
+            f"an error of {self.worst_error:.1%}": self.worst_error > _WORST_ERROR,
+        }
+        problems = [problem for problem, is_bad in judged.items() if is_bad]
         if not problems:
             return None
         return (
@@ -192,16 +191,13 @@ def contradictions(
         errors: Relative standard errors of the times.
     """
     words = []
-    for more in range(len(names)):
-        for less in range(len(names)):
-            if sizes[more] == sizes[less] or any(
-                a < b for a, b in zip(sizes[more], sizes[less], strict=True)
-            ):
-                continue
-            doubt = 0.01 + 3 * math.hypot(errors[more], errors[less])
-            if times[more] < times[less] * (1 - doubt):
-                words.append(
-                    f"{names[more]} does more than {names[less]} "
-                    f"in {1 - times[more] / times[less]:.0%} less time"
-                )
+    for more, less in itertools.permutations(range(len(names)), 2):
+        at_least_as_much = all(a >= b for a, b in zip(sizes[more], sizes[less], strict=True))
+        doubt = 0.01 + 3 * math.hypot(errors[more], errors[less])
+        is_faster = times[more] < times[less] * (1 - doubt)
+        if at_least_as_much and sizes[more] != sizes[less] and is_faster:
+            words.append(
+                f"{names[more]} does more than {names[less]} "
+                f"in {1 - times[more] / times[less]:.0%} less time"
+            )
     return words

@@ -13,27 +13,21 @@ import numpy as np
 
 from hardcorenas.artifacts import Provenance, TargetRecord
 from hardcorenas.errors import ArtifactError
-from hardcorenas.resources.calibration import (
-    Calibration,
-    contradictions,
-    corrected_times,
-)
+from hardcorenas.resources.calibration import Calibration, contradictions, corrected_times
 from hardcorenas.resources.plan import Plan
-from hardcorenas.resources.resource import LATENCY, RESOURCES
 from hardcorenas.resources.settings import DeviceSettings, PlanSettings
-from hardcorenas.resources.table import AdditiveTable
+from hardcorenas.resources.table import AdditiveTable, costs_of
 from hardcorenas.resources.targets import make_target
-from hardcorenas.resources.timing.estimates import Estimates, estimate
-from hardcorenas.resources.timing.readings import continue_or_start, read_readings
-from hardcorenas.resources.timing.recorder import KnownWell, Progress, record
+from hardcorenas.resources.timing.estimates import Estimates, KnownWell, estimate
+from hardcorenas.resources.timing.readings import Progress, continue_or_start, read_readings, record
+from hardcorenas.resources.units import LATENCY, RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from hardcorenas.artifacts.table import Costs
     from hardcorenas.resources.targets.base import Target
-    from hardcorenas.resources.timing.rounds import Round
+    from hardcorenas.resources.timing.readings import Round
     from hardcorenas.space import SearchSpace
 
 _MOST_WORDS = 5
@@ -70,6 +64,8 @@ def measure(
         readings: A file that collects the readings; an interrupted measurement goes on from it.
         progress: Called with what is being done, how much of it is done, and of how much.
     """
+    from hardcorenas.resources.targets.plan_items import torch_threads_kept  # imports torch
+
     started = time.monotonic()
     DeviceSettings(confidence=confidence, minutes=minutes)
     if isinstance(target, str):
@@ -77,9 +73,23 @@ def measure(
     plan = Plan(space, batch_size, networks, unseen, seed)
     header = {"plan": plan.to_dict(), **target.identity.to_dict()}
     before = [] if readings is None else continue_or_start(readings, header, len(plan.visits))
-    rounds = _record(
-        plan, target, minutes=minutes, readings=readings, before=before, progress=progress
-    )
+    with torch_threads_kept():
+        runs = []
+        for number, run in enumerate(target.load_plan(plan)):
+            progress("preparing", number, len(plan.visits))
+            runs.append(run)
+        yardstick = runs.pop()
+        rounds = record(
+            runs,
+            yardstick,
+            plan.visits,
+            seconds=60 * minutes,
+            enough=KnownWell(plan.judged, len(runs)),
+            path=readings,
+            before=before,
+            seed=plan.seed,
+            progress=progress,
+        )
     table = table_from_rounds(plan, target.identity, rounds, confidence=confidence)
     spent = round(time.monotonic() - started, 1)
     provenance = msgspec.structs.replace(table.provenance, seconds=spent)
@@ -118,10 +128,6 @@ def table_from_rounds(
     times, calibration = _calibrated(plan, estimates, confidence)
     place = {shape: 1 + index for index, shape in enumerate(plan.blocks)}
     bound = 1 + calibration.margin
-    costs: Costs = tuple(
-        tuple(tuple(math.ceil(bound * times[place[shape]]) for shape in row) for row in rows)
-        for rows in plan.cells
-    )
     provenance = Provenance(
         "measured",
         plan.space.resolution,
@@ -136,40 +142,10 @@ def table_from_rounds(
         LATENCY,
         RESOURCES[LATENCY].unit,
         math.ceil(bound * times[0]),
-        costs,
+        costs_of(plan.cells, lambda shape: math.ceil(bound * times[place[shape]])),
         provenance,
         calibration,
     )
-
-
-def _record(
-    plan: Plan,
-    target: Target,
-    *,
-    minutes: float,
-    readings: str | Path | None,
-    before: Sequence[Round],
-    progress: Progress,
-) -> list[Round]:
-    from hardcorenas.resources.targets.plan_items import torch_threads_kept  # imports torch
-
-    with torch_threads_kept():
-        runs = []
-        for number, run in enumerate(target.load_plan(plan)):
-            progress("preparing", number, len(plan.visits))
-            runs.append(run)
-        yardstick = runs.pop()
-        return record(
-            runs,
-            yardstick,
-            plan.visits,
-            seconds=60 * minutes,
-            enough=KnownWell(plan.judged, len(runs)),
-            path=readings,
-            before=before,
-            seed=plan.seed,
-            progress=progress,
-        )
 
 
 def _calibrated(

@@ -11,7 +11,7 @@ import numpy as np
 
 from hardcorenas.errors import ArtifactError, InvalidSpaceError
 from hardcorenas.networks import layout
-from hardcorenas.networks.counting import macs
+from hardcorenas.networks.layout import macs
 from hardcorenas.resources.settings import PlanSettings, TargetSettings
 from hardcorenas.space import Architecture, SearchSpace
 

@@ -15,7 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self, final
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar, final
 
 import msgspec
 
@@ -26,11 +26,12 @@ from hardcorenas.errors import (
     ForeignTableError,
     HardcorenasError,
     InvalidArchitectureError,
+    InvalidArgumentError,
     shown,
 )
-from hardcorenas.resources.resource import LATENCY, RESOURCES
+from hardcorenas.networks import layout
 from hardcorenas.resources.settings import DeviceSettings
-from hardcorenas.resources.units import UNITS, Unit
+from hardcorenas.resources.units import COUNTED, LATENCY, RESOURCES, UNITS, Unit
 from hardcorenas.space import Architecture, SearchSpace
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from hardcorenas.artifacts.table import Combination, Costs
     from hardcorenas.files import Json
     from hardcorenas.resources.calibration import Calibration
+
+T = TypeVar("T")
 
 # Below this, sums are exact in 64-bit floats too: 104 days in nanoseconds, 9 · 10^15 MACs.
 LARGEST_TOTAL = 2**53
@@ -189,10 +192,7 @@ class ResourceTable(ABC):
         return dataclasses.replace(
             self,
             base=math.ceil(factor * self.base),
-            costs=tuple(
-                tuple(tuple(math.ceil(factor * cost) for cost in row) for row in rows)
-                for rows in self.costs
-            ),
+            costs=costs_of(self.costs, lambda cost: math.ceil(factor * cost)),
             calibration=calibration,
         )
 
@@ -333,3 +333,29 @@ def _check_length(field: str, values: object, expected: int) -> None:
     if not isinstance(values, tuple) or len(values) != expected:
         given = len(values) if isinstance(values, tuple) else shown(values)
         raise ArtifactError(f"{field}: expected {expected} entries for the space, got {given}")
+
+
+def count(space: SearchSpace, resource: str) -> ResourceTable:
+    """Return the table of a resource that needs no measuring.
+
+    Args:
+        space: What to count, at its own resolution.
+        resource: ``"macs"`` of one image, ``"params"``, or ``"memory"``: peak bytes of activations
+            when one image is inferred, a maximum and not a sum.
+    """
+    declared = RESOURCES.get(resource) if isinstance(resource, str) else None
+    if declared is None or declared.count is None:
+        raise InvalidArgumentError(
+            f"resource: expected one of {', '.join(COUNTED)}, got {shown(resource)}"
+        )
+    cost, kind = declared.count, TABLES[declared.kind]
+    fixed = (*layout.stem_shapes(space), layout.head_shape(space))
+    base = kind.combine(cost(part) for part in fixed if part is not None)
+    costs = costs_of(layout.cell_shapes(space), cost)
+    provenance = Provenance("counted", space.resolution)
+    return kind(space, resource, declared.unit, base, costs, provenance)
+
+
+def costs_of(cells: Sequence[Sequence[Sequence[T]]], cost: Callable[[T], int]) -> Costs:
+    """Return what each of ``cells[stage][block][choice]`` costs."""
+    return tuple(tuple(tuple(map(cost, row)) for row in rows) for rows in cells)

@@ -1,7 +1,9 @@
-"""Units of resources: how amounts are written, read and shown.
+"""Every resource and its unit, declared once: how amounts are written, read and shown.
 
 Tables hold whole numbers of the smallest unit. People write and read larger ones: ``12ms``,
 ``300M``, ``2MB``. Reading is exact (decimal arithmetic); a unit of another resource is an error.
+
+To add a resource that is counted, write its function in `networks.layout` and its line here.
 """
 
 from __future__ import annotations
@@ -10,8 +12,16 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
+from typing import TYPE_CHECKING
 
 from hardcorenas.errors import InvalidBudgetError, shown
+from hardcorenas.networks import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hardcorenas.artifacts.table import Combination
+    from hardcorenas.networks.layout import Part
 
 # Numbers of more digits than any amount has are slips, and would only cost time.
 NUMBER = r"[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30}"
@@ -66,26 +76,43 @@ class Unit:
         return f"12{self.display}" if self.display else "300M"
 
 
-_COUNT = {"": 1, "K": 10**3, "k": 10**3, "M": 10**6, "G": 10**9, "B": 10**9}
+_COUNTS = {"": 1, "K": 10**3, "k": 10**3, "M": 10**6, "G": 10**9, "B": 10**9}
+_TIMES = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}
+_BYTES = {"B": 1, "KB": 10**3, "kB": 10**3, "MB": 10**6, "GB": 10**9}
+_BYTES |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 UNITS = {
-    unit.name: unit
-    for unit in (
-        Unit("ns", "ms", {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9}),
-        Unit("MACs", "", _COUNT),
-        Unit("parameters", "", _COUNT),
-        Unit(
-            "bytes",
-            "B",
-            {
-                "B": 1,
-                "KB": 10**3,
-                "kB": 10**3,
-                "MB": 10**6,
-                "GB": 10**9,
-                "KiB": 2**10,
-                "MiB": 2**20,
-                "GiB": 2**30,
-            },
-        ),
-    )
+    "ns": Unit("ns", "ms", _TIMES),
+    "MACs": Unit("MACs", "", _COUNTS),
+    "parameters": Unit("parameters", "", _COUNTS),
+    "bytes": Unit("bytes", "B", _BYTES),
 }
+
+
+@dataclass(frozen=True)
+class Resource:
+    """Something that networks need and budgets limit.
+
+    Attributes:
+        unit: Smallest unit, one of `UNITS`.
+        kind: Whether a network needs the sum of its parts, or as much as the neediest.
+        count: Returns what a part of a network needs; None where that has to be measured.
+    """
+
+    unit: str
+    kind: Combination
+    count: Callable[[Part], int] | None = None
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it depends on a device."""
+        return self.count is None
+
+
+LATENCY = "latency"
+RESOURCES: Mapping[str, Resource] = {
+    LATENCY: Resource("ns", "sum"),
+    "macs": Resource("MACs", "sum", layout.macs),
+    "params": Resource("parameters", "sum", layout.params),
+    "memory": Resource("bytes", "peak", layout.peak_bytes),
+}
+COUNTED = tuple(name for name, resource in RESOURCES.items() if not resource.is_measured)

@@ -46,7 +46,7 @@ class Architecture:
                 f"space: expected a SearchSpace, got {shown(self.space)}"
             )
         try:
-            checks.assign(self, stages=tuple(tuple(blocks) for blocks in self.stages))
+            object.__setattr__(self, "stages", tuple(tuple(blocks) for blocks in self.stages))
         except TypeError:
             raise InvalidArchitectureError(
                 f"stages: expected a list of blocks for each stage, got {shown(self.stages)}"

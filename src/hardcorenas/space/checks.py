@@ -1,17 +1,20 @@
-"""Checks that declarations run on their own fields, and reading them from plain data.
+"""Declarations that check their own fields, and reading them from plain data.
 
-Each check returns the value as a plain Python one (numpy's numbers and any sequence are taken), or
-raises `InvalidSpaceError` that names the field, what was given and what was expected. ``bool`` is
-never taken for a number, though Python would.
+What a field may be follows from its type hint: ``int`` is a whole number from 1, ``Annotated`` adds
+limits, a ``Literal`` has its words only, and a tuple of numbers rises. Each check returns the value
+as a plain Python one (numpy's numbers and any sequence are taken), or raises `InvalidSpaceError`
+that names the field, what was given and what was expected. ``bool`` is never taken for a number,
+though Python would.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from hardcorenas.errors import InvalidSpaceError, shown
 
@@ -19,15 +22,57 @@ T = TypeVar("T")
 
 # Far above any sensible declaration, low enough that a slip of the keyboard is caught.
 LARGEST = 1_000_000
-LARGEST_DEPTH = 64
-LARGEST_KERNEL = 63
-LARGEST_STRIDE = 64
+_BOOLS = ("bool", "bool_")  # of Python and of numpy
+
+_hints: Callable[[type], dict[str, Any]] = functools.cache(
+    functools.partial(get_type_hints, include_extras=True)
+)
 
 
-def integer(field: str, value: object, *, minimum: int = 1, maximum: int = LARGEST) -> int:
+class Declaration:
+    """Base of frozen dataclasses: every field is checked when one is made."""
+
+    def __post_init__(self) -> None:
+        for name, hint in _hints(type(self)).items():
+            object.__setattr__(self, name, _checked(hint, name, getattr(self, name)))
+
+
+def _is_declared(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Declaration)
+
+
+def _checked(hint: Any, field: str, value: object, **limits: float) -> Any:
+    """Return a value that is what a hint says, or raise an error that names the field."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _checked(arguments[0], field, value, **arguments[1])
+    if origin is Literal:
+        if not isinstance(value, str) or value not in arguments:
+            raise InvalidSpaceError(
+                field, f"expected one of {', '.join(arguments)}, got {shown(value)}"
+            )
+        return arguments[arguments.index(value)]
+    if origin is tuple:
+        items = enumerate(_sequence(field, value))
+        checked = tuple(_checked(arguments[0], f"{field}[{n}]", item) for n, item in items)
+        if not _is_declared(arguments[0]) and list(checked) != sorted(set(checked)):
+            raise InvalidSpaceError(
+                field, f"expected rising values without repeats, got {shown(list(checked))}"
+            )
+        return checked
+    if hint in _CHECKS:
+        return _CHECKS[hint](field, value, **limits)
+    if not isinstance(value, hint):
+        raise InvalidSpaceError(field, f"expected a {hint.__name__}, got {shown(value)}")
+    return value
+
+
+def integer(
+    field: str, value: object, *, minimum: int = 1, maximum: int = LARGEST, odd: bool = False
+) -> int:
     """Require a whole number from ``minimum`` to ``maximum``."""
     try:
-        if isinstance(value, bool) or type(value).__name__ == "bool_":
+        if type(value).__name__ in _BOOLS:
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -36,31 +81,15 @@ def integer(field: str, value: object, *, minimum: int = 1, maximum: int = LARGE
         raise InvalidSpaceError(
             field, f"expected a whole number from {minimum} to {maximum}, got {shown(value)}"
         )
-    return number
-
-
-def depth(field: str, value: object) -> int:
-    """Require a number of blocks."""
-    return integer(field, value, maximum=LARGEST_DEPTH)
-
-
-def stride(field: str, value: object) -> int:
-    """Require a stride."""
-    return integer(field, value, maximum=LARGEST_STRIDE)
-
-
-def kernel_size(field: str, value: object) -> int:
-    """Require an odd kernel size: only odd ones keep the image centred."""
-    number = integer(field, value, maximum=LARGEST_KERNEL)
-    if number % 2 == 0:
+    if odd and number % 2 == 0:
         raise InvalidSpaceError(field, f"expected an odd kernel size such as 3 or 5, got {number}")
     return number
 
 
-def number(field: str, value: object, *, minimum: float, maximum: float) -> float:
+def _number(field: str, value: object, *, minimum: float, maximum: float) -> float:
     """Require a number from ``minimum`` to ``maximum``; return 3 for 3.0."""
     try:
-        if isinstance(value, bool | str | bytes) or type(value).__name__ == "bool_":
+        if type(value).__name__ in _BOOLS or isinstance(value, str | bytes):
             raise TypeError
         plain = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -73,25 +102,14 @@ def number(field: str, value: object, *, minimum: float, maximum: float) -> floa
     return int(plain) if plain == int(plain) else plain
 
 
-def boolean(field: str, value: object) -> bool:
+def _boolean(field: str, value: object) -> bool:
     """Require true or false."""
-    if not isinstance(value, bool) and type(value).__name__ != "bool_":
+    if type(value).__name__ not in _BOOLS:
         raise InvalidSpaceError(field, f"expected true or false, got {shown(value)}")
     return bool(value)
 
 
-def one_of(field: str, value: object, allowed: Iterable[T]) -> T:
-    """Require one of a few words."""
-    names = tuple(allowed)
-    for name in names:
-        if isinstance(value, str) and value == name:
-            return name
-    raise InvalidSpaceError(
-        field, f"expected one of {', '.join(map(str, names))}, got {shown(value)}"
-    )
-
-
-def text(field: str, value: object) -> str:
+def _text(field: str, value: object) -> str:
     """Require a short text that can be printed on one line."""
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise InvalidSpaceError(field, f"expected a short text on one line, got {shown(value)}")
@@ -100,7 +118,7 @@ def text(field: str, value: object) -> str:
     return value
 
 
-def sequence(field: str, values: object) -> tuple[Any, ...]:
+def _sequence(field: str, values: object) -> tuple[Any, ...]:
     """Require a non-empty list or other sequence."""
     is_list = isinstance(values, Sequence) and not isinstance(values, str | bytes)
     items: tuple[Any, ...] = ()
@@ -111,31 +129,21 @@ def sequence(field: str, values: object) -> tuple[Any, ...]:
     return items
 
 
-def ascending(field: str, values: object, check: Callable[[str, object], T]) -> tuple[T, ...]:
-    """Require a sequence, each item passing ``check``, in rising order without repeats."""
-    items = sequence(field, values)
-    checked = tuple(check(f"{field}[{position}]", value) for position, value in enumerate(items))
-    if list(checked) != sorted(set(checked)):  # type: ignore[type-var]
-        raise InvalidSpaceError(
-            field, f"expected rising values without repeats, got {shown(list(checked))}"
-        )
-    return checked
+_CHECKS: Mapping[type, Callable[..., Any]] = {
+    int: integer,
+    float: _number,
+    bool: _boolean,
+    str: _text,
+}
 
 
-def assign(declaration: object, **fields: object) -> None:
-    """Set fields of a frozen dataclass to their checked values, from its ``__post_init__``."""
-    for name, value in fields.items():
-        object.__setattr__(declaration, name, value)
-
-
-def construct(kind: type[T], data: object, field: str, **nested: Any) -> T:
+def construct(kind: type[T], data: object, field: str) -> T:
     """Build the dataclass ``kind`` from a mapping, naming unknown and missing fields.
 
     Args:
-        kind: A dataclass that checks its own fields.
+        kind: A declaration; its fields may be declarations, or lists of them.
         data: What a TOML or JSON reader returned for it.
         field: Path of ``data`` in the whole declaration; empty for the top level.
-        **nested: Fields that are already built, taken instead of those in ``data``.
     """
     if not isinstance(data, Mapping):
         raise InvalidSpaceError(field, f"expected a table of fields, got {shown(data)}")
@@ -144,17 +152,32 @@ def construct(kind: type[T], data: object, field: str, **nested: Any) -> T:
         if name not in fields:
             close = difflib.get_close_matches(str(name), fields, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(fields)}"
-            raise InvalidSpaceError(join(field, str(name) or "''"), f"is not a known field; {hint}")
-    arguments = dict(data) | nested
+            raise InvalidSpaceError(
+                _join(field, str(name) or "''"), f"is not a known field; {hint}"
+            )
+    built = {name: _built(_hints(kind)[name], data[name], _join(field, name)) for name in data}
     for name, declared in fields.items():
-        if declared.default is dataclasses.MISSING and name not in arguments:
-            raise InvalidSpaceError(join(field, name), "is missing")
+        if declared.default is dataclasses.MISSING and name not in built:
+            raise InvalidSpaceError(_join(field, name), "is missing")
     try:
-        return kind(**arguments)
+        return kind(**built)
     except InvalidSpaceError as error:
-        raise InvalidSpaceError(join(field, error.field), error.problem) from None
+        raise InvalidSpaceError(_join(field, error.field), error.problem) from None
 
 
-def join(parent: str, child: str) -> str:
+def _built(hint: Any, value: object, field: str) -> object:
+    """Return a field's value with the declarations in it built; others as they are."""
+    if _is_declared(hint):
+        return construct(hint, value, field)
+    kind, *_ = get_args(hint) or (None,)
+    if not _is_declared(kind):
+        return value
+    if not isinstance(value, list | tuple):
+        name = field.rpartition(".")[2]
+        raise InvalidSpaceError(field, f"expected a list of {name} ([[{name}]] in TOML)")
+    return tuple(construct(kind, item, f"{field}[{n}]") for n, item in enumerate(value))
+
+
+def _join(parent: str, child: str) -> str:
     """Return the path of a field inside another."""
     return f"{parent}.{child}" if parent and child else parent or child

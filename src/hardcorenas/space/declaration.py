@@ -16,11 +16,11 @@ import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from hardcorenas.errors import InvalidArgumentError, InvalidSpaceError, shown
 from hardcorenas.files import is_file, read_text
-from hardcorenas.space import checks
+from hardcorenas.space.checks import Declaration, construct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,17 +34,21 @@ Activation = Literal["relu", "relu6", "hard_swish", "swish"]
 Gate = Literal["hard_sigmoid", "sigmoid"]
 UniformOver = Literal["depths", "architectures"]
 
-ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)
-GATES: tuple[Gate, ...] = get_args(Gate)
+Depth = Annotated[int, {"maximum": 64}]
+Stride = Annotated[int, {"maximum": 64}]
+KernelSize = Annotated[int, {"maximum": 63, "odd": True}]  # only odd ones keep the image centred
+WidthOrNone = Annotated[int, {"minimum": 0}]
 # Nothing outside is of use, and Python writes numbers in this range without an exponent, so that
 # they can be read back from architecture strings.
-_EXPANSION_RANGE = {"minimum": 0.01, "maximum": 64}
+Expansion = Annotated[float, {"minimum": 0.01, "maximum": 64}]
+Ratio = Annotated[float, {"minimum": 0.001, "maximum": 1}]
+
 _LARGEST_SIZE_BITS = 3000
-_SE_RATIO_RANGE = {"minimum": 0.001, "maximum": 1}
+_PRESETS = resources.files("hardcorenas.space") / "presets"
 
 
 @dataclass(frozen=True, order=True)
-class Choice:
+class Choice(Declaration):
     """One way to build a block.
 
     Attributes:
@@ -53,24 +57,16 @@ class Choice:
         se: Whether squeeze-and-excitation follows the depth-wise convolution.
     """
 
-    expansion: float
-    kernel_size: int
+    expansion: Expansion
+    kernel_size: KernelSize
     se: bool
-
-    def __post_init__(self) -> None:
-        checks.assign(
-            self,
-            expansion=checks.number("expansion", self.expansion, **_EXPANSION_RANGE),
-            kernel_size=checks.kernel_size("kernel_size", self.kernel_size),
-            se=checks.boolean("se", self.se),
-        )
 
     def __str__(self) -> str:
         return f"e{self.expansion}k{self.kernel_size}{'se' if self.se else ''}"
 
 
 @dataclass(frozen=True)
-class Stage:
+class Stage(Declaration):
     """A run of inverted-residual blocks of one width.
 
     Attributes:
@@ -85,30 +81,13 @@ class Stage:
     """
 
     width: int
-    stride: int
+    stride: Stride
     activation: Activation
-    depths: tuple[int, ...]
-    expansions: tuple[float, ...]
-    kernel_sizes: tuple[int, ...]
+    depths: tuple[Depth, ...]
+    expansions: tuple[Expansion, ...]
+    kernel_sizes: tuple[KernelSize, ...]
     se: tuple[bool, ...] = (False, True)
-    se_ratio: float = 0.25
-
-    def __post_init__(self) -> None:
-        checks.assign(
-            self,
-            width=checks.integer("width", self.width),
-            stride=checks.stride("stride", self.stride),
-            activation=checks.one_of("activation", self.activation, ACTIVATIONS),
-            depths=checks.ascending("depths", self.depths, checks.depth),
-            expansions=checks.ascending(
-                "expansions",
-                self.expansions,
-                lambda field, value: checks.number(field, value, **_EXPANSION_RANGE),
-            ),
-            kernel_sizes=checks.ascending("kernel_sizes", self.kernel_sizes, checks.kernel_size),
-            se=checks.ascending("se", self.se, checks.boolean),
-            se_ratio=checks.number("se_ratio", self.se_ratio, **_SE_RATIO_RANGE),
-        )
+    se_ratio: Ratio = 0.25
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
@@ -123,7 +102,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Stem:
+class Stem(Declaration):
     """The fixed start of every network: a convolution and, if wanted, one separable block.
 
     Attributes:
@@ -136,22 +115,11 @@ class Stem:
     """
 
     width: int
-    kernel_size: int = 3
-    stride: int = 2
+    kernel_size: KernelSize = 3
+    stride: Stride = 2
     activation: Activation = "hard_swish"
-    block_width: int = 0
+    block_width: WidthOrNone = 0
     block_activation: Activation = "relu"
-
-    def __post_init__(self) -> None:
-        checks.assign(
-            self,
-            width=checks.integer("width", self.width),
-            kernel_size=checks.kernel_size("kernel_size", self.kernel_size),
-            stride=checks.stride("stride", self.stride),
-            activation=checks.one_of("activation", self.activation, ACTIVATIONS),
-            block_width=checks.integer("block_width", self.block_width, minimum=0),
-            block_activation=checks.one_of("block_activation", self.block_activation, ACTIVATIONS),
-        )
 
     @property
     def out_channels(self) -> int:
@@ -160,7 +128,7 @@ class Stem:
 
 
 @dataclass(frozen=True)
-class Head:
+class Head(Declaration):
     """The fixed end of every network: 1×1 convolution, pooling, hidden layer, classifier.
 
     Attributes:
@@ -170,20 +138,12 @@ class Head:
     """
 
     width: int
-    hidden_width: int = 0
+    hidden_width: WidthOrNone = 0
     activation: Activation = "hard_swish"
-
-    def __post_init__(self) -> None:
-        checks.assign(
-            self,
-            width=checks.integer("width", self.width),
-            hidden_width=checks.integer("hidden_width", self.hidden_width, minimum=0),
-            activation=checks.one_of("activation", self.activation, ACTIVATIONS),
-        )
 
 
 @dataclass(frozen=True)
-class SearchSpace:
+class SearchSpace(Declaration):
     """All networks that a search may return.
 
     Attributes:
@@ -207,20 +167,7 @@ class SearchSpace:
     se_gate: Gate = "hard_sigmoid"
 
     def __post_init__(self) -> None:
-        checks.assign(
-            self,
-            name=checks.text("name", self.name),
-            resolution=checks.integer("resolution", self.resolution),
-            input_channels=checks.integer("input_channels", self.input_channels),
-            num_classes=checks.integer("num_classes", self.num_classes),
-            stages=checks.sequence("stages", self.stages),
-            se_gate=checks.one_of("se_gate", self.se_gate, GATES),
-        )
-        parts = {"stem": (self.stem, Stem), "head": (self.head, Head)}
-        parts |= {f"stages[{n}]": (stage, Stage) for n, stage in enumerate(self.stages)}
-        for field, (part, kind) in parts.items():
-            if not isinstance(part, kind):
-                raise InvalidSpaceError(field, f"expected a {kind.__name__}, got {shown(part)}")
+        super().__post_init__()
         if self.size.bit_length() > _LARGEST_SIZE_BITS:
             raise InvalidSpaceError("stages", "expected a space of fewer than 10^900 architectures")
 
@@ -303,7 +250,8 @@ class SearchSpace:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data, as `from_dict` and TOML take it."""
-        return _plain_data(dataclasses.asdict(self))  # type: ignore[no-any-return]
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return plain
 
     @classmethod
     def from_dict(cls, data: object, *, field: str = "") -> SearchSpace:
@@ -317,20 +265,7 @@ class SearchSpace:
             raise InvalidSpaceError(
                 field, f"expected the fields of a search space, got {shown(data)}"
             )
-        nested: dict[str, Any] = {
-            name: checks.construct(kind, data[name], checks.join(field, name))
-            for name, kind in (("stem", Stem), ("head", Head))
-            if name in data
-        }
-        if "stages" in data:
-            path = checks.join(field, "stages")
-            if not isinstance(data["stages"], list | tuple):
-                raise InvalidSpaceError(path, "expected a list of stages ([[stages]] in TOML)")
-            nested["stages"] = tuple(
-                checks.construct(Stage, stage, f"{path}[{position}]")
-                for position, stage in enumerate(data["stages"])
-            )
-        return checks.construct(cls, data, field, **nested)
+        return construct(cls, data, field)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> SearchSpace:
@@ -375,8 +310,7 @@ class SearchSpace:
 
 def preset_names() -> tuple[str, ...]:
     """Return the names of the spaces that come with the package, sorted."""
-    files = resources.files("hardcorenas.space") / "presets"
-    return tuple(sorted(f.name.removesuffix(".toml") for f in files.iterdir()))
+    return tuple(sorted(file.name.removesuffix(".toml") for file in _PRESETS.iterdir()))
 
 
 def preset_text(name: str) -> str:
@@ -385,14 +319,4 @@ def preset_text(name: str) -> str:
         raise InvalidSpaceError(
             "", f"no preset {shown(name)}; there are {', '.join(preset_names())}"
         )
-    file = resources.files("hardcorenas.space") / "presets" / f"{name}.toml"
-    return file.read_text(encoding="utf-8")
-
-
-def _plain_data(value: object) -> Any:
-    """Return nested tuples as lists, as JSON and TOML readers give them."""
-    if isinstance(value, dict):
-        return {key: _plain_data(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain_data(item) for item in value]
-    return value
+    return (_PRESETS / f"{name}.toml").read_text(encoding="utf-8")

@@ -27,16 +27,15 @@ _SILENT = {"r": 1.0, "s": 1.0, "e": 1.0, "se": 0.0}
 def encode(architecture: Architecture) -> list[list[str]]:
     """Return the definition of an architecture."""
     space = architecture.space
-    groups = [_stem_group(space)] if space.stem.block_width else []
-    for blocks, stage in zip(architecture.stages, space.stages, strict=True):
-        groups.append(
-            [
-                _block_string(space, stage, choice, stage.stride if position == 0 else 1)
-                for position, choice in enumerate(blocks)
-            ]
-        )
-    groups.append([_head_string(space)])
-    return groups
+    stages = [
+        [
+            _block_string(space, stage, choice, stage.stride if position == 0 else 1)
+            for position, choice in enumerate(blocks)
+        ]
+        for blocks, stage in zip(architecture.stages, space.stages, strict=True)
+    ]
+    stem = [_stem_group(space)] if space.stem.block_width else []
+    return [*stem, *stages, [_head_string(space)]]
 
 
 def decode(space: SearchSpace, definition: Sequence[Sequence[str]]) -> Architecture:
@@ -105,7 +104,7 @@ def _parse(space: SearchSpace, text: str, field: str) -> tuple[str, dict[str, fl
     """Split one string into its block type, numeric options and activation."""
     kind, *words = text.split("_")
     options: dict[str, float] = {}
-    activation = _default_activation(space)
+    activation = space.head.activation  # as timm builds stem and head; a string departs from it
     names = {f"n{code}": name for name, code in _CODES.items()}
     for word in words:
         match = _WHOLE.fullmatch(word) or _RATIO.fullmatch(word)
@@ -121,17 +120,11 @@ def _parse(space: SearchSpace, text: str, field: str) -> tuple[str, dict[str, fl
 def _require_same(
     space: SearchSpace, given: Sequence[str], expected: Sequence[str], field: str
 ) -> None:
-    if [_parse(space, text, field) for text in given] != [
-        _parse(space, text, field) for text in expected
-    ]:
+    read, own = ([_parse(space, text, field) for text in texts] for texts in (given, expected))
+    if read != own:
         raise InvalidArchitectureError(
             f"{field}: expected {list(expected)} in space {space.name!r}, got {list(given)}"
         )
-
-
-def _default_activation(space: SearchSpace) -> Activation:
-    # timm builds stem and head with the model's activation; a string names one only to depart.
-    return space.head.activation
 
 
 def _block_string(space: SearchSpace, stage: Stage, choice: Choice, stride: int) -> str:
@@ -150,4 +143,4 @@ def _head_string(space: SearchSpace) -> str:
 
 
 def _activation_suffix(space: SearchSpace, activation: Activation) -> str:
-    return "" if activation == _default_activation(space) else f"_n{_CODES[activation]}"
+    return "" if activation == space.head.activation else f"_n{_CODES[activation]}"

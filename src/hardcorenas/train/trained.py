@@ -11,7 +11,7 @@ from hardcorenas.artifacts import FinetunedFile, RunFile, SupernetFile
 from hardcorenas.errors import ArtifactError, DataError, HardcorenasError, shown
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.build import Network, build, channels_last
-from hardcorenas.networks.card import Card
+from hardcorenas.networks.saved_network import Card
 from hardcorenas.space import Architecture, SearchSpace
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.train.data import ImageData, load_data

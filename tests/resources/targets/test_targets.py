@@ -11,16 +11,14 @@ import pytest
 import torch
 
 import hardcorenas as hc
-from hardcorenas.deploy.formats import FILE_FORMATS
+from hardcorenas.deploy.export import FILE_FORMATS
 from hardcorenas.errors import InvalidArgumentError, MissingDependencyError
 from hardcorenas.networks.build import build
-from hardcorenas.networks.card import Card
-from hardcorenas.networks.onnx_file import to_onnx
+from hardcorenas.networks.saved_network import Card, to_onnx
 from hardcorenas.resources.plan import Plan
 from hardcorenas.resources.targets import TARGETS, make_target, target_like
-from hardcorenas.resources.targets.onnx_models import OnnxModels, chain
-from hardcorenas.resources.targets.plan_items import torch_threads_kept
-from hardcorenas.resources.timing.onnx_session import session_identity
+from hardcorenas.resources.targets.plan_items import OnnxModels, chain, torch_threads_kept
+from hardcorenas.resources.timing.device import session_identity
 from hardcorenas.settings import SettingError
 
 SPACE = hc.SearchSpace.preset("gray28")

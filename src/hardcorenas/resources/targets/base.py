@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from hardcorenas.networks.card import Card
+    from hardcorenas.networks.saved_network import Card
     from hardcorenas.resources.plan import Plan
-    from hardcorenas.resources.timing.rounds import Run
+    from hardcorenas.resources.timing.readings import Run
 
 Shape = tuple[int, int, int, int]  # images, channels, height, width
 
@@ -33,7 +33,7 @@ class Target(ABC):
 
     Attributes:
         name: What tables and the command line call it.
-        file_format: Which exported file it runs; see `deploy.formats`.
+        file_format: Which exported file it runs; see `deploy.export`.
         precisions: Those it can run.
         threads: Threads that one network may use.
         precision: Of weights and activations.

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardcorenas.errors import ArtifactError
-from hardcorenas.resources.targets.onnx_models import OnnxModels
+from hardcorenas.resources.targets.plan_items import OnnxModels
 from hardcorenas.resources.timing.on_device import PLAN, YARDSTICK_MODEL, model_name
 
 if TYPE_CHECKING:
     import onnx
 
     from hardcorenas.resources.plan import Plan
-    from hardcorenas.resources.timing.recorder import Progress
+    from hardcorenas.resources.timing.readings import Progress
 
 _PROGRAM = """\
 import sys

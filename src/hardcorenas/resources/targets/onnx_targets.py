@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from hardcorenas import files
 from hardcorenas.errors import ArtifactError, MissingDependencyError
-from hardcorenas.networks.onnx_file import close_input_, network_to_onnx, read_onnx
+from hardcorenas.networks.saved_network import close_input_, network_to_onnx, read_onnx
 from hardcorenas.resources.targets.base import Shape, Target
-from hardcorenas.resources.targets.onnx_models import OnnxModels
-from hardcorenas.resources.timing.onnx_session import open_session, session_run
+from hardcorenas.resources.targets.plan_items import OnnxModels
+from hardcorenas.resources.timing.device import open_session, session_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import onnx
     from torch import nn
 
-    from hardcorenas.networks.card import Card
+    from hardcorenas.networks.saved_network import Card
     from hardcorenas.resources.plan import Plan
-    from hardcorenas.resources.timing.rounds import Run
+    from hardcorenas.resources.timing.readings import Run
 
 
 @dataclass(frozen=True)

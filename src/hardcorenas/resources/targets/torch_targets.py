@@ -15,8 +15,7 @@ import torch
 
 from hardcorenas import files
 from hardcorenas.machine import keep_freed_memory
-from hardcorenas.networks.onnx_file import require_shape
-from hardcorenas.networks.saved_network import load, network_to_bytes, read_card
+from hardcorenas.networks.saved_network import load, network_to_bytes, read_card, require_shape
 from hardcorenas.resources.targets.base import Shape, Target
 from hardcorenas.resources.targets.plan_items import plan_modules
 
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from hardcorenas.networks.card import Card
+    from hardcorenas.networks.saved_network import Card
     from hardcorenas.resources.plan import Plan
-    from hardcorenas.resources.timing.rounds import Run
+    from hardcorenas.resources.timing.readings import Run
 
     Forward = Callable[[torch.Tensor], object]
 

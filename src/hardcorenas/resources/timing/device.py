@@ -1,10 +1,14 @@
-"""What machine this is, in words that are the same at every start."""
+"""The machine, in words that are the same at every start, and ONNX Runtime on it."""
 
 from __future__ import annotations
 
 import os
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hardcorenas.resources.timing.readings import Run
 
 _CPU_INFO = Path("/proc/cpuinfo")
 _BOARD = Path("/proc/device-tree/model")
@@ -36,3 +40,49 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace").replace("\0", "")
     except OSError:
         return ""
+
+
+def open_session(path: str, threads: int) -> Any:
+    """Return an inference session on the CPU.
+
+    The planned memory pattern is off. With it on, activations share memory only where sizes happen
+    to agree, so that a block's time depends on its neighbours' widths. It makes a network a few
+    per cent faster (benchmarks/latency_settings.py): with a session of default options a budget
+    found here holds with that to spare.
+
+    Args:
+        path: The ONNX file.
+        threads: Threads that share the work of one operator.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    # Idle threads of one session must not compete with the next session's.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def session_run(session: Any) -> Run:
+    """Return a call that runs a session on random images of its input's shape."""
+    import numpy as np
+
+    (given,) = session.get_inputs()
+    images = np.random.default_rng(0).standard_normal(given.shape).astype(np.float32)
+    feed = {given.name: images}
+    return lambda: session.run(None, feed)
+
+
+def session_identity(threads: int) -> dict[str, Any]:
+    """Return what a latency depends on besides the device."""
+    import onnxruntime
+
+    return {
+        "runtime": "onnxruntime",
+        "threads": threads,
+        "precision": "float32",
+        "versions": {"onnxruntime": onnxruntime.__version__},
+    }

@@ -15,16 +15,19 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hardcorenas.errors import HardcorenasError
-from hardcorenas.resources.timing.device import describe_device
-from hardcorenas.resources.timing.readings import continue_or_start
+from hardcorenas.resources.timing.device import (
+    describe_device,
+    open_session,
+    session_identity,
+    session_run,
+)
+from hardcorenas.resources.timing.readings import Progress, Run, continue_or_start, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from hardcorenas.resources.timing.recorder import Progress
 
 PLAN = "plan.json"
 MODELS = "models"
@@ -46,7 +49,7 @@ def main(arguments: Sequence[str], archive: str) -> int:
     options = _options(arguments, archive)
     try:
         _measure(options, archive)
-    except HardcorenasError as error:
+    except (HardcorenasError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except ImportError as error:
@@ -54,9 +57,6 @@ def main(arguments: Sequence[str], archive: str) -> int:
             f"error: {error.name or error} is not installed; run: pip install numpy onnxruntime",
             file=sys.stderr,
         )
-        return 2
-    except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\ninterrupted; run the same command again to go on", file=sys.stderr)
@@ -86,8 +86,7 @@ def _options(arguments: Sequence[str], archive: str) -> argparse.Namespace:
 
 
 def _measure(options: argparse.Namespace, archive: str) -> None:
-    from hardcorenas.resources.timing.onnx_session import session_identity, session_run
-    from hardcorenas.resources.timing.recorder import KnownWell, record
+    from hardcorenas.resources.timing.estimates import KnownWell  # imports numpy
 
     threads, minutes = int(options.threads), options.minutes
     if threads != options.threads or not (1 <= threads <= 1024 and 0 < minutes <= 24 * 60):
@@ -97,19 +96,16 @@ def _measure(options: argparse.Namespace, archive: str) -> None:
     show = _progress_shown()
     with zipfile.ZipFile(archive) as bundle:
         plan = json.loads(bundle.read(PLAN))
-        header = {
-            "plan": plan["plan"],
-            "device": describe_device(),
-            **session_identity(threads),
-        }
+        identity = {"device": describe_device(), **session_identity(threads)}
+        header = {"plan": plan["plan"], **identity}
         visits = plan["visits"]
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         before = continue_or_start(options.output, header, len(visits), date=today)
         runs = []
         for item in range(len(visits)):
             show("loading", item, len(visits))
-            runs.append(session_run(_opened(bundle, model_name(item), threads)))
-        yardstick = session_run(_opened(bundle, YARDSTICK_MODEL, threads))
+            runs.append(_run(bundle, model_name(item), threads))
+        yardstick = _run(bundle, YARDSTICK_MODEL, threads)
     record(
         runs,
         yardstick,
@@ -124,12 +120,10 @@ def _measure(options: argparse.Namespace, archive: str) -> None:
     print(f"\nwritten: {options.output}\nnext:    hardcorenas measure --from-result FILE")
 
 
-def _opened(bundle: zipfile.ZipFile, name: str, threads: int) -> Any:
-    """Return a session of a model; through a file, since of bytes a session keeps a copy."""
-    from hardcorenas.resources.timing.onnx_session import open_session
-
+def _run(bundle: zipfile.ZipFile, name: str, threads: int) -> Run:
+    """Return a call of a model; through a file, since of bytes a session keeps a copy."""
     with tempfile.TemporaryDirectory(prefix="hardcorenas-") as folder:
-        return open_session(bundle.extract(name, folder), threads)
+        return session_run(open_session(bundle.extract(name, folder), threads))
 
 
 def _number(text: str) -> float:
