@@ -60,8 +60,12 @@ def integers(declared):
 
 
 def floats(declared):
-    low, high = declared.ge, declared.le
-    return st.floats(-1e6 if low is None else low, 1e6 if high is None else high)
+    low = declared.ge if declared.gt is None else declared.gt
+    return st.floats(
+        -1e6 if low is None else low,
+        1e6 if declared.le is None else declared.le,
+        exclude_min=declared.gt is not None,
+    )
 
 
 STRATEGIES = {
@@ -74,7 +78,9 @@ STRATEGIES = {
     inspect.AnyType: lambda _: PLAIN,
     inspect.UnionType: lambda declared: st.one_of(*map(values, declared.types)),
     inspect.TupleType: lambda declared: st.tuples(*map(values, declared.item_types)).map(list),
-    inspect.VarTupleType: lambda declared: st.lists(values(declared.item_type), max_size=3),
+    inspect.VarTupleType: lambda declared: st.lists(
+        values(declared.item_type), min_size=declared.min_length or 0, max_size=3
+    ),
     inspect.DictType: lambda declared: st.dictionaries(
         NAMES, values(declared.value_type), max_size=3
     ),
