@@ -13,7 +13,7 @@ import pytest
 
 from cli.one_line_error import require_one_line_error
 from hardcorenas.cli import execute
-from hardcorenas.cli.report import leave_report
+from hardcorenas.cli.run import leave_report
 from report import made_runs
 
 

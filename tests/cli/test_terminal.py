@@ -23,10 +23,9 @@ from hardcorenas.artifacts import (
     worst,
 )
 from hardcorenas.cli import terminal
-from hardcorenas.cli.certify import print_certificate
-from hardcorenas.cli.run import print_comparison
-from hardcorenas.cli.search import print_found, print_tightness
-from hardcorenas.cli.sweep import print_curve
+from hardcorenas.cli.network import print_certificate
+from hardcorenas.cli.run import print_comparison, print_curve
+from hardcorenas.cli.supernet import print_found, print_tightness
 from hardcorenas.cli.terminal import ProgressBar, fitted, print_sentence
 from hardcorenas.pipeline.outcome import Compared
 from hardcorenas.resources import AdditiveTable, Budget, Provenance

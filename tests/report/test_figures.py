@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 from hardcorenas.report.figures import style
-from hardcorenas.report.figures.costs import adding_up
+from hardcorenas.report.figures.costs import (
+    adding_up,
+    in_words,
+    predicted_against_measured,
+    time_spent,
+)
 from hardcorenas.report.figures.curve import curves
-from hardcorenas.report.figures.prediction import predicted_against_measured
-from hardcorenas.report.figures.probabilities import heat_maps
-from hardcorenas.report.figures.progress import search_steps, training
-from hardcorenas.report.figures.time_spent import in_words, time_spent
+from hardcorenas.report.figures.progress import heat_maps, search_steps, training
 from hardcorenas.report.reading import read_run, read_runs
 from hardcorenas.resources import PeakTable
 from hardcorenas.resources.units import UNITS

@@ -4,11 +4,9 @@ Whoever writes or reads one imports it from here. `Artifact` is a JSON file; `Re
 one, or a line of a file of lines.
 """
 
-from hardcorenas.artifacts.architecture import ArchitectureFile
 from hardcorenas.artifacts.base import Artifact, Record, StepArtifact, read_lines
-from hardcorenas.artifacts.card import CardFile
 from hardcorenas.artifacts.certificate import Certificate, Entry, Timing, Verdict, worst
-from hardcorenas.artifacts.export import ExportedFile, ExportFile
+from hardcorenas.artifacts.network import ArchitectureFile, CardFile, ExportedFile, ExportFile
 from hardcorenas.artifacts.search import (
     AnswerRecord,
     BudgetRecord,

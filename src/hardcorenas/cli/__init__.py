@@ -1,16 +1,15 @@
 """The command line: parses, dispatches, prints. Work is done elsewhere.
 
-Each command lives in the module of its name and is imported only when it runs, so that help and
-version answer at once.
+A command's module is imported only when it runs, so that help and version answer at once.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TextIO
+from io import TextIOWrapper
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnknownCommandError
 
 from hardcorenas import __version__
 from hardcorenas.errors import HardcorenasError
@@ -23,21 +22,27 @@ _LONGEST_LINE, _LONGEST_WORD = 1000, 200  # characters of an error
 _CERTIFICATE_CODES = "\n\nExit codes: 0 PASS, 1 FAIL, 3 UNCLEAR; 2 a mistake of yours, 130 Ctrl-C."
 _GOES_ON = "\n\nInterrupted, the same command goes on."
 _COMMANDS = {
-    "space": "Show a search space, or one network of it: stages, size, MACs, parameters, memory.",
-    "measure": "Measure what every choice of a space costs in time on your device; write a table.",
-    "certify": "Time a network on your device and certify whether it keeps its budgets."
+    "space:space": "Show a search space, or one network of it: stages, size, MACs, parameters, "
+    "memory.",
+    "measure:measure": "Measure what every choice of a space costs in time on your device; "
+    "write a table.",
+    "network:certify": "Time a network on your device and certify whether it keeps its budgets."
     f"{_CERTIFICATE_CODES}",
-    "data": "List and fetch data sets, or check a folder of images as training would.",
-    "train": "Train the supernet of a space on your images; see docs/training.md.",
-    "search": f"Find the best network of a supernet that keeps every budget.{_GOES_ON} Exit codes: "
+    "data:data": "List and fetch data sets, or check a folder of images as training would.",
+    "supernet:train": "Train the supernet of a space on your images; see docs/training.md.",
+    "supernet:search": f"Find the best network of a supernet that keeps every "
+    f"budget.{_GOES_ON} Exit codes: "
     "0 found, 1 a method without a promise broke a budget; 2 a mistake of yours, 130 Ctrl-C.",
-    "finetune": "Train a found network by itself, or a network from scratch for comparison.",
-    "export": "Write a trained network as ONNX, torch.export, safetensors or timm; check each.",
-    "run": "The whole job: from images and budgets to a trained, exported, certified network."
+    "network:finetune": "Train a found network by itself, or a network from scratch for "
+    "comparison.",
+    "network:export": "Write a trained network as ONNX, torch.export, safetensors or timm; "
+    "check each.",
+    "run:run": "The whole job: from images and budgets to a trained, exported, certified network."
     f"{_GOES_ON}{_CERTIFICATE_CODES}",
-    "sweep": "The whole job for several budgets: the curve of accuracy over latency."
+    "run:sweep": "The whole job for several budgets: the curve of accuracy over latency."
     f"{_GOES_ON}{_CERTIFICATE_CODES}",
-    "report": "Write one HTML page about runs: certificates, curve, networks, search, training.",
+    "run:report": "Write one HTML page about runs: certificates, curve, networks, search, "
+    "training.",
 }
 
 app = App(
@@ -49,14 +54,16 @@ app = App(
     help_format="markdown",
     suppress_keyboard_interrupt=False,  # `execute` has its own exit code and last word
 )
-for _name, _help in _COMMANDS.items():
-    app.command(f"hardcorenas.cli.{_name}:{_name}", name=_name, help=_help)
+for _place, _help in _COMMANDS.items():
+    app.command(f"hardcorenas.cli.{_place}", name=_place.partition(":")[2], help=_help)
 
 
 def main() -> None:
     """Run the command line on the process's arguments and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
-        _never_fail_on_characters(stream)
+        # Print '?' where a terminal's encoding has no character of ours, such as × in ASCII.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     sys.exit(execute(sys.argv[1:]))
 
 
@@ -87,14 +94,12 @@ def _named(error: CycloptsError) -> str:
     cause = error.__cause__
     if isinstance(cause, SettingError) and cause.key:
         return str(cause)
-    return f"{str(error).rstrip('.')}; see: hardcorenas --help"
-
-
-def _never_fail_on_characters(stream: TextIO) -> None:
-    """Print '?' where a terminal's encoding has no character of ours, such as × in ASCII."""
-    reconfigure = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
+    problem = str(error).rstrip(".")
+    if isinstance(error, UnknownCommandError):  # its own list of commands breaks off
+        names = ", ".join(place.partition(":")[2] for place in _COMMANDS)
+        problem = f"{problem.partition(' Available commands:')[0].rstrip('.')}; expected {names}"
+    command = " ".join(("hardcorenas", *(error.command_chain or ())))
+    return f"{problem}{'' if problem.endswith('?') else ';'} see: {command} --help"
 
 
 def _interrupted(error: HardcorenasError) -> int:
@@ -103,21 +108,19 @@ def _interrupted(error: HardcorenasError) -> int:
 
     if not isinstance(error, Interrupted):
         return 0
-    if _speaks():
-        print(f"{error}; {error.advice}", file=sys.stderr)
+    _say(f"{error}; {error.advice}")
     return 128 + error.signal_number
 
 
-def _speaks() -> bool:
-    """Return whether this is the one process of those that ``torchrun`` started that speaks."""
-    return os.environ.get("RANK", "0") == "0"
-
-
 def _fail(message: str) -> int:
-    if not _speaks():
-        return USER_ERROR
-    print(f"error: {_one_line(message)}", file=sys.stderr)
+    _say(f"error: {_one_line(message)}")
     return USER_ERROR
+
+
+def _say(line: str) -> None:
+    """Print to the error stream, in the first of the processes that ``torchrun`` started."""
+    if os.environ.get("RANK", "0") == "0":
+        print(line, file=sys.stderr)
 
 
 def _one_line(message: str) -> str:

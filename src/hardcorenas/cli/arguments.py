@@ -1,7 +1,8 @@
-"""What command line arguments mean: settings, whole numbers, networks, files to write."""
+"""What command line arguments mean: settings, whole numbers, networks, budgets, files to write."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -13,7 +14,6 @@ from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from cyclopts import Token
 
@@ -35,7 +35,7 @@ def options(section: type[Settings], group: Group | None = None) -> Parameter:
         name="*",
         converter=read,
         negative_iterable=(),
-        show_default=_shown_default,
+        show_default=lambda value: ", ".join(value) if isinstance(value, tuple) else value,
         **_group(group),
     )
 
@@ -57,14 +57,12 @@ def _reader(declared: Setting) -> Any:
     return read
 
 
-def _shown_default(value: object) -> object:
-    return ", ".join(value) if isinstance(value, tuple) else value
-
-
 # 224.9 is a mistake, not 225.
 WholeNumber = Annotated[
     int, Parameter(converter=_reader(Setting("", int, (), optional=False, range=Range(), help="")))
 ]
+Output = Annotated[Path | None, Parameter(name=["--output", "-o"])]
+Budgets = Annotated[list[str], Parameter(negative="")]
 
 
 def changed_space(

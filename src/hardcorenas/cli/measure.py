@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Group, Parameter
 
 from hardcorenas.cli.arguments import (
+    Output,
     WholeNumber,
     changed_space,
     option,
@@ -40,7 +41,7 @@ def measure(
     where: Annotated[TargetSettings, options(TargetSettings, _WHERE)] = _USUAL,
     resolution: Annotated[int | None, option(Config, "resolution", _WHERE)] = None,
     classes: Annotated[WholeNumber | None, Parameter(group=_WHERE)] = None,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=_WHERE)] = None,
+    output: Annotated[Output, Parameter(group=_WHERE)] = None,
     minutes: Annotated[float, option(DeviceSettings, "minutes", _HOW)] = DeviceSettings.minutes,
     confidence: Annotated[
         float, option(DeviceSettings, "confidence", _HOW)

@@ -1,28 +1,33 @@
-"""``hardcorenas run``: from images and budgets to a trained, exported, certified network."""
+"""``hardcorenas run``, ``sweep`` and ``report``: the whole job, for one budget or several."""
 
 from __future__ import annotations
 
 import dataclasses
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
-from hardcorenas.cli.arguments import changed_space, option
-from hardcorenas.cli.certify import EXIT_CODES, print_certificate
-from hardcorenas.cli.export import print_exported
-from hardcorenas.cli.progress import TrainingProgress, show_finetuning, show_search
-from hardcorenas.cli.report import leave_report
-from hardcorenas.cli.search import print_tightness
-from hardcorenas.cli.terminal import ProgressBar, print_sentence, print_table, text_table
+from hardcorenas.cli.arguments import Budgets, Output, changed_space, option
+from hardcorenas.cli.network import EXIT_CODES, print_certificate, print_exported
+from hardcorenas.cli.supernet import print_tightness
+from hardcorenas.cli.terminal import (
+    ProgressBar,
+    TrainingProgress,
+    print_sentence,
+    print_table,
+    show_finetuning,
+    show_search,
+    text_table,
+)
+from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.files import is_file
-from hardcorenas.pipeline.config import KEYS, Config, read_config
+from hardcorenas.pipeline.config import Config, read_config
 from hardcorenas.pipeline.watcher import Watcher
 from hardcorenas.space import SearchSpace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from hardcorenas.artifacts import Moment
     from hardcorenas.pipeline.outcome import Outcome
@@ -30,12 +35,14 @@ if TYPE_CHECKING:
     from hardcorenas.search.problem import Problem
     from hardcorenas.train.finetune import FinetuneJob
 
+REPORT = "report.html"
+
 
 def run(
     config: str | None = None,
     /,
     *changes: str,
-    budget: Annotated[list[str] | None, Parameter(negative="")] = None,
+    budget: Budgets | None = None,
     data: Annotated[str | None, option(Config, "data")] = None,
     space: Annotated[str | None, option(Config, "space")] = None,
     folder: Annotated[str | None, option(Config, "folder")] = None,
@@ -65,6 +72,42 @@ def run(
     if wanted.data == Config().data:
         print("on your own images: hardcorenas run --data FOLDER --space mobile --budget 12ms")
     return EXIT_CODES[outcome.verdict]
+
+
+def sweep(
+    config: str | None = None,
+    /,
+    *changes: str,
+    budgets: str,
+    budget: Budgets | None = None,
+    data: Annotated[str | None, option(Config, "data")] = None,
+    space: Annotated[str | None, option(Config, "space")] = None,
+    folder: Annotated[str | None, option(Config, "folder")] = None,
+) -> int:
+    """Do the whole job once for each of several budgets, on one table and one supernet.
+
+    The exit code is that of the worst certificate. Interrupted, the same command goes on.
+
+    Args:
+        config: A TOML file, as for `hardcorenas run`. May be left out. Options win over it.
+        changes: Fields to change, such as seed=1 or search.epochs=4.
+        budgets: One for each network, separated by commas: 4ms,6ms,8ms or macs=200M,macs=300M.
+        budget: What every network has to keep besides, instead of the file's budgets; those of the
+            resource that is swept over are left out.
+    """
+    wanted = asked_for(config, changes, budget=budget, data=data, space=space, folder=folder)
+
+    from hardcorenas.artifacts import worst
+    from hardcorenas.pipeline.sweep import sweep as do
+
+    texts = [text.strip() for text in budgets.split(",") if text.strip()]
+    with going_on_later(), ProgressBar() as bar:
+        outcomes = do(wanted, texts, RunProgress(bar, wanted))
+    print_curve(texts, outcomes)
+    print()
+    leave_report(wanted.run_folder)
+    print(f"all of it: {wanted.run_folder}")
+    return EXIT_CODES[worst([outcome.verdict for outcome in outcomes])]
 
 
 @contextmanager
@@ -97,7 +140,7 @@ def asked_for(
         budget: Budgets instead of the file's.
         **named: Fields with options of their own.
     """
-    if config is not None and config.partition("=")[0] in KEYS and not is_file(config):
+    if config is not None and "=" in config and not is_file(config):
         changes = (config, *changes)
         config = None
     given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
@@ -200,3 +243,71 @@ def print_comparison(outcome: Outcome) -> None:
 def print_images_of_accuracy(outcome: Outcome) -> None:
     """Print which images the accuracies above are of."""
     print(f"accuracy: on {'held-out' if outcome.finetuned.test is None else 'test'} images")
+
+
+def print_curve(texts: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+    """Print the curve of a sweep."""
+    rows = text_table("budget", "upper bound", "measured", "certificate", "accuracy")
+    for text, outcome in zip(texts, outcomes, strict=True):
+        label, budget = outcome.problem.labels[0], outcome.problem.budgets[0]
+        unit = budget.table.display_unit
+        measured = [
+            unit.short(entry.timing.median)
+            for certificate in outcome.certificates
+            for entry in certificate.entries
+            if entry.timing is not None and entry.resource == budget.name
+        ]
+        rows.add_row(
+            text,
+            unit.short(outcome.costs[label]),
+            measured[0] if measured else "",
+            outcome.verdict,
+            f"{outcome.finetuned.accuracy:.1%}",
+        )
+    print()
+    print_table(rows)
+    print_images_of_accuracy(outcomes[0])
+
+
+def report(
+    *runs: Path,
+    output: Output = None,
+) -> None:
+    """Write one HTML page about runs: certificates, curve, networks, search, training, time.
+
+    The page needs nothing but a browser. What a run has not made yet is said to be missing, so a
+    page can be made at any moment.
+
+    Args:
+        runs: Folders of runs, such as runs/demo, or of single networks of runs. Several are shown
+            side by side: other budgets, other devices.
+        output: The HTML file; by default report.html, inside the run's folder where there is one.
+    """
+    if not runs:
+        raise InvalidArgumentError("runs: expected one or more folders, such as runs/demo")
+    if output is None:
+        output = runs[0] / REPORT if len(runs) == 1 else Path(REPORT)
+    if output.suffix.lower() not in (".html", ".htm"):  # a slip here could overwrite a table
+        raise InvalidArgumentError(f"--output: expected a name that ends in .html, got {output}")
+
+    from hardcorenas.report.page import write_report
+
+    write_report(runs, output)
+    print(f"{output}: {output.stat().st_size / 1e6:.1f} MB; open it in a browser")
+
+
+def leave_report(folder: Path) -> None:
+    """Write the page of a run into its folder and say where; what is wrong with it is no failure.
+
+    Args:
+        folder: Of the run.
+    """
+    from hardcorenas.report.page import write_report
+
+    path = folder / REPORT
+    try:
+        write_report([folder], path)
+    except Exception as error:  # the job is done; whatever is wrong with a page must not undo it
+        print(f"no report: {error or type(error).__name__}", file=sys.stderr)
+        return
+    print(f"report: {path}")

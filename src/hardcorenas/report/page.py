@@ -14,12 +14,14 @@ from hardcorenas import files
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.report.blocks import drawn_stages
 from hardcorenas.report.facts import configuration, times
-from hardcorenas.report.figures.costs import adding_up
+from hardcorenas.report.figures.costs import (
+    adding_up,
+    in_words,
+    predicted_against_measured,
+    time_spent,
+)
 from hardcorenas.report.figures.curve import curves
-from hardcorenas.report.figures.prediction import predicted_against_measured
-from hardcorenas.report.figures.probabilities import heat_maps
-from hardcorenas.report.figures.progress import search_steps, training
-from hardcorenas.report.figures.time_spent import in_words, time_spent
+from hardcorenas.report.figures.progress import heat_maps, search_steps, training
 from hardcorenas.report.panels import panels
 from hardcorenas.report.reading import read_runs
 from hardcorenas.report.run_files import METHODS, setting

@@ -166,6 +166,6 @@ def _words(point: _Point, unit: Unit) -> str:
         f"accuracy {trained.accuracy:.1%} on {trained.judged_on} images",
         f"by the table {unit.format(point.cost)}",
         *point.notes,
-        style.stacked(trained.architecture),
+        *(style.plain(stage.strip()) for stage in trained.architecture.split("|")),
     ]
     return "<br>".join(lines)

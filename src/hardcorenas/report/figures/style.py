@@ -99,11 +99,6 @@ def plain(text: object) -> str:
     return html.escape(str(text), quote=False)
 
 
-def stacked(architecture: str) -> str:
-    """Return an architecture with a line for each stage."""
-    return "<br>".join(plain(stage.strip()) for stage in architecture.split("|"))
-
-
 def scaled(amount: float, unit: Unit) -> float:
     """Return an amount of the smallest unit in the one that people read."""
     return amount / unit.multiples[unit.display]
@@ -145,20 +140,3 @@ def draw_limit(
         font={"color": colour},
         showarrow=False,
     )
-
-
-def write_beside(plot: go.Figure, names: Sequence[str], amounts: Sequence[str]) -> None:
-    """Write amounts in a column beside horizontal bars, whole on any screen.
-
-    At the ends of bars they would cross lines, and be cut off where there is little room.
-
-    Args:
-        plot: Bars whose places on the y axis are the names.
-        names: Of the bars.
-        amounts: What to write beside each.
-    """
-    for name, amount in zip(names, amounts, strict=True):
-        plot.add_annotation(
-            x=1, xref="paper", xanchor="left", y=name, text=plain(amount), showarrow=False
-        )
-    plot.update_layout(margin_r=20 + 8 * max(map(len, amounts)))

@@ -1,41 +1,111 @@
-"""``hardcorenas search``: the best network of a trained supernet under budgets."""
+"""``hardcorenas train`` and ``search``: a supernet, and the best network of it under budgets."""
 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path  # noqa: TC003 - read when the command is parsed
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from hardcorenas.cli.arguments import option, options
-from hardcorenas.cli.progress import show_search
-from hardcorenas.cli.terminal import ProgressBar, clock, print_sentence, print_table, text_table
+from hardcorenas.cli.arguments import Output, changed_space, option, options
+from hardcorenas.cli.terminal import (
+    ProgressBar,
+    TrainingProgress,
+    clock,
+    print_sentence,
+    print_table,
+    show_search,
+    text_table,
+)
 from hardcorenas.pipeline.config import Config
 from hardcorenas.resources import ResourceTable
 from hardcorenas.resources.budget import read_budgets
 from hardcorenas.search.feasibility import tightness
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
+from hardcorenas.space import SearchSpace
+from hardcorenas.train.recipe import TrainingSettings
 
 if TYPE_CHECKING:
     from hardcorenas.search.on_supernet.job import FoundNetwork
 
 MISSED = 1  # exit code: the method does not promise to fit, and its network does not
 
-_WHAT = Group.create_ordered("What may not be exceeded, and where to keep what is found")
+_TRAINED = Group.create_ordered("What to train, and where to keep it")
+_SOUGHT = Group.create_ordered("What may not be exceeded, and where to keep what is found")
+_RECIPE = Group.create_ordered("How (what is left out is the recipe's)")
 _HOW = Group.create_ordered("How")
 _MACHINE = Group.create_ordered("On what")
+
+
+def train(
+    space: Annotated[str, option(Config, "space")] = Config.space,
+    /,
+    *,
+    data: Annotated[str, option(Config, "data", _TRAINED)] = Config.data,
+    folder: Annotated[Path | None, Parameter(group=_TRAINED)] = None,
+    resume: Annotated[bool, Parameter(group=_TRAINED, negative=(), show_default=False)] = False,
+    resolution: Annotated[int | None, option(Config, "resolution", _TRAINED)] = None,
+    heldout_share: Annotated[
+        float, option(Config, "heldout_share", _TRAINED)
+    ] = Config.heldout_share,
+    seed: Annotated[int, option(Config, "seed", _TRAINED)] = Config.seed,
+    settings: Annotated[TrainingSettings, options(TrainingSettings, _RECIPE)] = Config.training,
+    processes: Annotated[int | None, option(Config, "processes", _MACHINE)] = None,
+    save_seconds: Annotated[float, option(Config, "save_seconds", _MACHINE)] = Config.save_seconds,
+) -> None:
+    """Train the supernet of a space: first its heaviest network, then all of them.
+
+    The defaults train a small space on a sample that comes with the package, in minutes. With
+    several GPUs: torchrun --nproc-per-node N -m hardcorenas train …
+
+    Args:
+        folder: For weights, checkpoint and log; by default runs/SPACE-DATA.
+        resume: Go on where the run in this folder was.
+        settings: A recipe, and what differs from it.
+    """
+    from hardcorenas.jobs.processes import is_first_process, suitable_count
+    from hardcorenas.jobs.signals import Interrupted
+    from hardcorenas.train.supernet_training import TrainingJob, train_supernet
+
+    chosen = changed_space(SearchSpace.load(space), resolution)
+    job = TrainingJob(
+        space=chosen,
+        data=data,
+        recipe=settings.recipe_for(chosen),
+        folder=folder or Path("runs") / f"{chosen.name}-{Path(data).resolve().name}",
+        seed=seed,
+        heldout_share=heldout_share,
+        resume=resume,
+        save_seconds=save_seconds,
+    )
+    try:
+        with ProgressBar() as bar:
+            title = f"{chosen.name} on {data}, in {job.folder}"
+            shown = TrainingProgress(bar, title, job.recipe)
+            train_supernet(
+                job,
+                processes=processes or suitable_count(job.recipe.batch_size),
+                report=shown.report,
+                progress=bar.show,
+            )
+    except Interrupted as interruption:
+        interruption.advice = "give the same command with --resume to go on"
+        raise
+    if is_first_process():
+        print_sentence(shown.summary() or f"{job.folder}: was trained to its end before")
+        print(f"written: {job.folder / 'supernet.safetensors'}")
 
 
 def search(
     run: Path,
     /,
     *,
-    budget: Annotated[list[str], Parameter(group=_WHAT, negative="")],
-    table: Annotated[Path | None, Parameter(group=_WHAT)] = None,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=_WHAT)] = None,
-    data: Annotated[str | None, Parameter(group=_WHAT)] = None,
+    budget: Annotated[list[str], Parameter(group=_SOUGHT, negative="")],
+    table: Annotated[Path | None, Parameter(group=_SOUGHT)] = None,
+    output: Annotated[Output, Parameter(group=_SOUGHT)] = None,
+    data: Annotated[str | None, Parameter(group=_SOUGHT)] = None,
     settings: Annotated[SearchSettings, options(SearchSettings, _HOW)] = Config.search,
     seed: Annotated[int, option(Config, "seed", _HOW)] = Config.seed,
     processes: Annotated[int | None, option(Config, "processes", _MACHINE)] = None,

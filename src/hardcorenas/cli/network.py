@@ -1,0 +1,252 @@
+"""``hardcorenas finetune``, ``export`` and ``certify``: from a found network to one that ships."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Group, Parameter
+
+from hardcorenas.artifacts import ExportFile
+from hardcorenas.cli.arguments import (
+    Budgets,
+    Output,
+    chosen_architecture,
+    option,
+    options,
+    require_file_name,
+)
+from hardcorenas.cli.terminal import (
+    ProgressBar,
+    clock,
+    print_sentence,
+    print_table,
+    show_finetuning,
+    text_table,
+)
+from hardcorenas.deploy.settings import CertifySettings, ExportSettings
+from hardcorenas.errors import HardcorenasError
+from hardcorenas.files import is_file
+from hardcorenas.pipeline.config import Config
+from hardcorenas.resources import ResourceTable
+from hardcorenas.resources.budget import read_budgets
+from hardcorenas.resources.settings import TargetSettings
+from hardcorenas.resources.units import UNITS
+from hardcorenas.space import Architecture
+from hardcorenas.train.recipe import FinetuneSettings
+
+if TYPE_CHECKING:
+    from hardcorenas.artifacts import Certificate, FinetunedFile
+    from hardcorenas.train.trained import TrainedSupernet
+
+EXIT_CODES = {"PASS": 0, "FAIL": 1, "UNCLEAR": 3}
+_HOW = Group.create_ordered("How")
+_MACHINE = Group.create_ordered("On what")
+
+
+def finetune(
+    folder: Path,
+    /,
+    *,
+    supernet: Path | None = None,
+    architecture: str | None = None,
+    output: Output = None,
+    data: str | None = None,
+    settings: Annotated[FinetuneSettings, options(FinetuneSettings, _HOW)] = Config.finetune,
+    seed: Annotated[int, option(Config, "seed", _HOW)] = Config.seed,
+    processes: Annotated[int | None, option(Config, "processes", _MACHINE)] = None,
+    save_seconds: Annotated[float, option(Config, "save_seconds", _MACHINE)] = Config.save_seconds,
+) -> None:
+    """Train a found network from its share of the supernet, led by the heaviest network.
+
+    An interrupted training goes on where it was when the same command is given again. With several
+    GPUs: torchrun --nproc-per-node N -m hardcorenas finetune …
+
+    Args:
+        folder: Of the network, as `hardcorenas search` wrote it.
+        supernet: Folder of the supernet; by default the one that FOLDER is in.
+        architecture: Another network than the found one: a file, lightest, heaviest, or a compact
+            form.
+        output: Where to keep the training; by default FOLDER/finetune, or FOLDER/scratch.
+        data: Where the images are, if not where they were.
+        settings: How to train it.
+    """
+    from hardcorenas.jobs.processes import is_first_process, suitable_count
+    from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+    from hardcorenas.train.finetune import FinetuneJob
+    from hardcorenas.train.finetune import finetune as train
+
+    run = supernet_of(folder, supernet)
+    place = NetworkFolder(folder)
+    if architecture is None:
+        network = place.load_architecture()
+    elif output is None:
+        raise HardcorenasError(
+            "--architecture: another network needs another folder; give --output"
+        )
+    else:
+        network = chosen_architecture(run.space, architecture)
+    usual = place.finetune if settings.start == "supernet" else folder / settings.start
+    job = FinetuneJob(
+        run=run.folder,
+        architecture=network,
+        folder=output or usual,
+        settings=settings,
+        seed=seed,
+        source=data,
+        save_seconds=save_seconds,
+    )
+    count = processes or suitable_count(run.recipe.batch_size)
+    with ProgressBar() as bar:
+        (outcome,) = train([job], processes=count, report=partial(show_finetuning, bar))
+    if is_first_process():
+        print_finetuned(outcome)
+        print(f"written: {job.folder / 'network.safetensors'}")
+        which = "" if job.folder == place.finetune else f" --finetuned {job.folder}"
+        which += "" if supernet is None else f" --supernet {supernet}"
+        if architecture is None:
+            print(f"next: hardcorenas export {folder}{which}")
+
+
+def supernet_of(folder: Path, given: Path | None) -> TrainedSupernet:
+    """Return the supernet that is named, or else the one that a network's folder is in."""
+    from hardcorenas.jobs.run_folder import RunFolder
+    from hardcorenas.train.trained import TrainedSupernet
+
+    run = given or folder.resolve().parent.parent
+    if given is None and not RunFolder(run).description.exists():
+        where = "is not in the folder of a supernet" if folder.exists() else "no such folder"
+        raise HardcorenasError(f"{folder}: {where}; say which supernet with --supernet")
+    return TrainedSupernet.open(run)
+
+
+def print_finetuned(outcome: FinetunedFile) -> None:
+    """Print how good a network has become."""
+    on_test = "" if outcome.test is None else f"{outcome.test:.1%} on test images, "
+    print(f"accuracy: {on_test}{outcome.heldout:.1%} on held-out images")
+    print(f"  {clock(outcome.seconds)} of training")
+
+
+def export(
+    folder: Path,
+    /,
+    *,
+    settings: Annotated[ExportSettings, options(ExportSettings)] = Config.export,
+    supernet: Path | None = None,
+    finetuned: Path | None = None,
+    output: Output = None,
+    batch_size: Annotated[int, option(TargetSettings, "batch_size")] = TargetSettings.batch_size,
+) -> None:
+    """Write a trained network in several formats; each file is loaded again and compared.
+
+    Args:
+        folder: Of the network, as `hardcorenas search` and `hardcorenas finetune` wrote it.
+        settings: What to write.
+        supernet: Folder of the supernet; by default the one that FOLDER is in.
+        finetuned: Folder of the training; by default FOLDER/finetune.
+        output: Where to write; by default FOLDER.
+    """
+    from hardcorenas.deploy.export import export_step
+    from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+
+    place = NetworkFolder(folder)
+    step = export_step(
+        supernet_of(folder, supernet).folder,
+        place.load_architecture(),
+        finetuned or place.finetune,
+        output or folder,
+        settings.formats,
+        batch_size=batch_size,
+    )
+    step.make()
+    print_exported(output or folder, ExportFile.load(step.path))
+
+
+def print_exported(folder: Path, written: ExportFile) -> None:
+    """Print the files with how far each is from the network."""
+    print(f"in {folder}:\n")
+    rows = text_table("written and checked", "bytes", "largest difference of a logit")
+    for file in written.exported:
+        rows.add_row(file.file, f"{file.num_bytes:,}", f"{file.largest_difference:.1e}")
+    print_table(rows)
+
+
+def certify(
+    network: str,
+    /,
+    *,
+    table: Path,
+    budget: Budgets,
+    output: Output = None,
+    seconds: Annotated[float, option(CertifySettings, "seconds")] = CertifySettings.seconds,
+    insist: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+) -> int:
+    """Time a network on this device and certify whether it keeps its budgets.
+
+    The exit code is 0 for PASS, 1 for FAIL and 3 if it could not be measured cleanly.
+
+    Args:
+        network: An architecture file, an exported ONNX or safetensors file, the word lightest or
+            heaviest, or an architecture in its compact form.
+        table: A latency table of this device, as `hardcorenas measure` wrote it.
+        budget: What may not be exceeded: 12ms, or with the resource's name: latency=12ms,
+            macs=300M, params=4M, memory=2MB. May be repeated.
+        output: Where to write the certificate; by default NETWORK.certificate.json.
+        insist: Use a table of another device, runtime, version or setting.
+    """
+    from hardcorenas.deploy.certificate import certify as certify_network
+
+    loaded = ResourceTable.load(table)
+    budgets = read_budgets(budget, loaded.space, loaded)
+    is_model = network.endswith((".onnx", ".safetensors", ".pt2"))
+    if is_file(network) and not is_model:  # of its own space, which must be the table's
+        subject: Architecture | Path = Architecture.load(network)
+    else:
+        subject = Path(network) if is_model else chosen_architecture(loaded.space, network)
+    is_named = is_model or network.endswith(".json")
+    usual = Path(network).with_suffix(".certificate.json") if is_named else Path("certificate.json")
+    path = output or usual
+    require_file_name(path)
+    with ProgressBar() as bar:
+        certificate = certify_network(
+            subject, budgets, insist=insist, seconds=seconds, progress=bar.show
+        )
+    certificate.save(path)
+    print_certificate(certificate)
+    print(f"written: {path}")
+    return EXIT_CODES[certificate.verdict]
+
+
+def print_certificate(certificate: Certificate) -> None:
+    """Print the budgets, what the network needs of each, and what it ran on."""
+    print_sentence(f"{certificate.verdict}  {certificate.architecture or certificate.model}")
+    print()
+    rows = text_table("resource", "budget", "upper bound", "median", "verdict")
+    details = []  # for which a table of 80 columns has no room
+    for entry in certificate.entries:
+        unit, timing = UNITS[entry.unit], entry.timing
+        amounts = (entry.limit, entry.bound, None if timing is None else timing.median)
+        known = ["" if amount is None else unit.short(amount) for amount in amounts]
+        rows.add_row(entry.resource, *known, entry.verdict)
+        if timing is not None:
+            predicted = (
+                "" if entry.predicted is None else f"predicted {unit.format(entry.predicted)}; "
+            )
+            measured = f"measured p95 {unit.format(timing.p95)}, spread {timing.spread:.1%}"
+            details.append(f"\n{entry.resource}: {predicted}{measured}")
+    print_table(rows)
+    for line in details:
+        print(line)
+    notes = [*(entry.reason for entry in certificate.entries), certificate.foreign]
+    for note in filter(None, notes):
+        print()
+        print_sentence(f"note: {note}")
+    if (target := certificate.target) is not None:
+        versions = ", ".join(f"{name} {number}" for name, number in target["versions"].items())
+        print()
+        print_sentence(f"measured on {target['device']}")
+        print_sentence(
+            f"with {versions}, threads: {target['threads']}, batch {target['batch_size']}, "
+            f"{target['resolution']}×{target['resolution']}, {target['precision']}"
+        )
