@@ -99,7 +99,7 @@ def test_steps_are_announced_as_they_begin(place, finished, capsys):
     announced = [line.partition(": ")[0] for line in lines if ": " in line]
     expected = ["data", "supernet", "search", "fine-tuning", "export", "certificate"]
     assert [step for step in announced if step in expected] == expected
-    assert "supernet: skipped, run is trained" in lines
+    assert "supernet: skipped, run/supernet.json is of these inputs" in lines
     assert any(line.startswith("PASS  ") for line in lines)
     assert any(line.startswith("found ") and "yes" in line for line in lines)
     assert lines[-1] == "all of it: run/networks/macs-28.905K-params-2.99K"
