@@ -39,6 +39,7 @@ from hardcorenas.errors import (
     InvalidSpaceError,
     MissingDependencyError,
 )
+from hardcorenas.jobs.step import digests
 from hardcorenas.networks import saved_network
 from hardcorenas.networks.saved_network import (
     CARD_KEY,
@@ -170,7 +171,8 @@ def test_the_files_are_those_which_are_reported(shipped):
         del expected["timm"]
     written = shipped.written
     assert {file.format: file.file for file in written.exported} == expected
-    assert names_in(shipped.folder) == sorted(expected.values()) == sorted(written.files)
+    assert names_in(shipped.folder) == ["export.json", *sorted(expected.values())]
+    assert sorted(written.files) == sorted(expected.values())
     for file in written.exported:
         path = shipped.folder / file.file
         assert file.num_bytes == path.stat().st_size
@@ -279,7 +281,7 @@ def test_an_export_of_one_format_leaves_the_others_alone_and_repeats_to_the_bit(
     assert [file.format for file in written] == ["safetensors", "onnx"]
     assert contents[0] == contents[1]
     assert (tmp_path / "network.pt2").read_text() == "old"
-    assert len(names_in(tmp_path)) == 3
+    assert len(names_in(tmp_path)) == 4
     assert (tmp_path / "network.onnx").stat().st_mode == (tmp_path / "network.pt2").stat().st_mode
 
 
@@ -290,9 +292,13 @@ def older(tmp_path):
     folder.mkdir()
     for name in ("network.onnx", "network.safetensors"):
         (folder / name).write_text("older")
+    listed = digests(folder, "network.onnx", "network.safetensors")
+    earlier = ExportFile(inputs="", files=listed, batch_size=1, exported=())
+    earlier.save(folder / "export.json")
     yield folder
-    assert names_in(folder) == ["network.onnx", "network.safetensors"]
-    assert {path.read_text() for path in folder.iterdir()} == {"older"}
+    assert names_in(folder) == ["export.json", *listed]
+    assert ExportFile.load(folder / "export.json") == earlier
+    assert digests(folder, *listed) == listed
 
 
 def test_what_a_killed_export_left_is_removed_by_the_next_that_writes_alone(tmp_path):
@@ -300,7 +306,7 @@ def test_what_a_killed_export_left_is_removed_by_the_next_that_writes_alone(tmp_
         import os, pathlib, signal, sys
         from hardcorenas.deploy import export
         os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
-        export._write_all(pathlib.Path(sys.argv[1]), {"network.onnx": b"half"})
+        export._write_all(pathlib.Path(sys.argv[1]), {"network.onnx": b"half"}, [])
     """
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=60, check=False)
     assert killed.returncode == -signal.SIGKILL
@@ -317,7 +323,7 @@ def test_what_a_killed_export_left_is_removed_by_the_next_that_writes_alone(tmp_
         def another_meanwhile(descriptor):
             if not during:
                 during.append(names_in(tmp_path))
-                _write_all(tmp_path, {"other": b"whole"})
+                _write_all(tmp_path, {"other": b"whole"}, [])
                 during.append(names_in(tmp_path))
             real(descriptor)
 
@@ -409,7 +415,7 @@ def test_a_full_disk_harms_nothing(older, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(ArtifactError, match=r"onnx: cannot be written \(No space left on device\)"):
+    with pytest.raises(ArtifactError, match=r"older/.*: cannot be written \(No space left on device\)"):
         export(network, card, older, ["onnx"])
 
 
@@ -420,7 +426,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
         with pytest.raises(ArtifactError, match=f"{folder.name}: cannot be written"):
             export(network, card, folder, ["safetensors"])
     (tmp_path / "taken" / "network.safetensors").mkdir(parents=True)
-    with pytest.raises(ArtifactError, match=r"network\.safetensors: cannot be written"):
+    with pytest.raises(ArtifactError, match=r"network\.safetensors: was not written by an export"):
         export(network, card, tmp_path / "taken", ["safetensors"])
     assert names_in(tmp_path / "taken") == ["network.safetensors"]
     assert names_in(tmp_path) == ["file", "taken"]

@@ -95,7 +95,19 @@ def chosen_architecture(space: SearchSpace, text: str) -> Architecture:
     return Architecture.parse(space, text)
 
 
-def require_file_name(path: Path) -> None:
-    """Refuse what cannot be written as a file, before the work that it is for."""
+def require_output(path: Path, ours: str) -> None:
+    """Refuse what cannot be written or is somebody else's, before the work that it is for.
+
+    Args:
+        path: The file to write.
+        ours: What the beginning of such a file says, if we wrote it.
+    """
     if not path.name or (path.exists() and not path.is_file()):
         raise HardcorenasError(f"--output {shown_path(path)}: is a folder or a device; name a file")
+    if path.exists():
+        with path.open("rb") as file:
+            beginning = file.read(4000)
+        if beginning and ours.encode() not in beginning:
+            raise HardcorenasError(
+                f"--output {shown_path(path)}: is there and no {ours} of ours; name another file"
+            )

@@ -15,7 +15,7 @@ from hardcorenas.cli.arguments import (
     changed_space,
     option,
     options,
-    require_file_name,
+    require_output,
 )
 from hardcorenas.cli.terminal import ProgressBar, print_sentence, print_table, text_table
 from hardcorenas.errors import HardcorenasError, shown
@@ -79,13 +79,14 @@ def measure(
             raise HardcorenasError(
                 "--bundle is for onnxruntime in float32; give --threads on the device instead"
             )
+        require_output(bundle, "hardcorenas/")
         _write_bundle(plan, bundle)
         return
     if where.target not in TARGETS:
         expected = ", ".join(TARGETS)
         raise HardcorenasError(f"--target: expected one of {expected}, got {shown(where.target)}")
     path = output or _default_output(chosen, where)
-    require_file_name(path)
+    require_output(path, "hardcorenas.table")
     readings = path.with_name(f"{path.name}.readings")
     if readings.exists():
         print(f"going on from {readings}")
@@ -175,8 +176,9 @@ def _from_result(result: Path, output: Path | None, confidence: float) -> None:
 
     table = table_from_result(result, confidence=confidence)
     path = output or result.with_name(f"{result.stem}.table.json")
-    if path.is_dir() or (path.exists() and path.samefile(result)):
-        raise HardcorenasError(f"--output {path}: is a folder, or the result itself; name another")
+    if path.exists() and path.samefile(result):
+        raise HardcorenasError(f"--output {path}: is the result itself; name another")
+    require_output(path, "hardcorenas.table")
     table.save(path)
     print_summary(table)
     print(f"written: {path}")

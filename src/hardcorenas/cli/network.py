@@ -15,7 +15,7 @@ from hardcorenas.cli.arguments import (
     chosen_architecture,
     option,
     options,
-    require_file_name,
+    require_output,
 )
 from hardcorenas.cli.terminal import (
     ProgressBar,
@@ -207,7 +207,7 @@ def certify(
     is_named = is_model or network.endswith(".json")
     usual = Path(network).with_suffix(".certificate.json") if is_named else Path("certificate.json")
     path = output or usual
-    require_file_name(path)
+    require_output(path, "hardcorenas.certificate")
     with ProgressBar() as bar:
         certificate = certify_network(
             subject, budgets, insist=insist, seconds=seconds, progress=bar.show

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from hardcorenas.cli.arguments import Budgets, Output, changed_space, option
+from hardcorenas.cli.arguments import Budgets, Output, changed_space, option, require_output
 from hardcorenas.cli.network import EXIT_CODES, print_certificate, print_exported
 from hardcorenas.cli.supernet import print_tightness
 from hardcorenas.cli.terminal import (
@@ -289,6 +289,7 @@ def report(
         output = runs[0] / REPORT if len(runs) == 1 else Path(REPORT)
     if output.suffix.lower() not in (".html", ".htm"):  # a slip here could overwrite a table
         raise InvalidArgumentError(f"--output: expected a name that ends in .html, got {output}")
+    require_output(output, "<title>hardcorenas")
 
     from hardcorenas.report.page import write_report
 

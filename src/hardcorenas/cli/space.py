@@ -108,7 +108,8 @@ def _print_space(space: SearchSpace, tables: dict[str, ResourceTable]) -> None:
         f"{space.name}: {space.resolution}×{space.resolution}×{space.input_channels} images, "
         f"{space.num_classes} classes"
     )
-    print(f"{_size(space)} architectures\n")
+    size = f"{space.size:,}" if space.size < 10**40 else f"{Decimal(space.size):.2e}"
+    print(f"{size} architectures\n")
     stages = text_table(
         "stage", "width", "stride", "activation", "depths", "expansions", "kernels", "SE"
     )
@@ -148,8 +149,8 @@ def _print_network(architecture: Architecture, tables: dict[str, ResourceTable])
             row["choice"],
             f"{row['in_channels']}→{row['out_channels']}",
             f"{row['in_size']}→{row['out_size']}",
-            _grouped(row["macs"]),
-            _grouped(row["params"]),
+            f"{row['macs']:,}",
+            f"{row['params']:,}",
             _bytes(row["memory"]),
         )
     blocks.add_section()
@@ -213,19 +214,11 @@ def _totals(architecture: Architecture, tables: dict[str, ResourceTable]) -> dic
 
 def _amounts(architecture: Architecture, tables: dict[str, ResourceTable]) -> list[str]:
     totals = _totals(architecture, tables)
-    return [_grouped(totals["macs"]), _grouped(totals["params"]), _bytes(totals["memory"])]
-
-
-def _size(space: SearchSpace) -> str:
-    return f"{space.size:,}" if space.size < 10**40 else f"{Decimal(space.size):.2e}"
+    return [f"{totals['macs']:,}", f"{totals['params']:,}", _bytes(totals["memory"])]
 
 
 def _words(values: Any) -> str:
     return " ".join(map(str, values))
-
-
-def _grouped(number: int) -> str:
-    return f"{number:,}"
 
 
 def _bytes(number: int) -> str:

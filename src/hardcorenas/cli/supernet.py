@@ -34,9 +34,9 @@ MISSED = 1  # exit code: the method does not promise to fit, and its network doe
 
 _TRAINED = Group.create_ordered("What to train, and where to keep it")
 _SOUGHT = Group.create_ordered("What may not be exceeded, and where to keep what is found")
-_RECIPE = Group.create_ordered("How (what is left out is the recipe's)")
 _HOW = Group.create_ordered("How")
 _MACHINE = Group.create_ordered("On what")
+_RECIPE = Group.create_ordered("How (what is left out is the recipe's)")
 
 
 def train(

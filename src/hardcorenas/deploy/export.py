@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import io
 import json
 import math
@@ -15,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 import torch
 from safetensors.torch import load_file
@@ -26,7 +26,7 @@ from hardcorenas.artifacts import ExportedFile, ExportFile
 from hardcorenas.deploy.settings import ExportSettings
 from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidArgumentError
 from hardcorenas.jobs.run_folder import RunFolder
-from hardcorenas.jobs.step import Step, digests
+from hardcorenas.jobs.step import Step
 from hardcorenas.networks import saved_network
 from hardcorenas.networks.build import build
 from hardcorenas.networks.saved_network import CARD_KEY, INPUT, OUTPUT, Card
@@ -157,6 +157,7 @@ def export(
 
     Every file is loaded again in its own runtime and has to give the network's logits on the same
     images. None takes its name before all have passed, so a failure harms nothing that was there.
+    Files of an earlier export in formats that are not asked for now are removed.
 
     Args:
         network: A plain network of the card's architecture, in any mode, on any device; it is not
@@ -174,6 +175,18 @@ def export(
             be written to.
         InvalidSpaceError: If timm has no such networks.
     """
+    return _export(network, card, Path(folder), formats, batch_size, inputs="")
+
+
+def _export(
+    network: nn.Module,
+    card: Card,
+    folder: Path,
+    formats: Sequence[Format],
+    batch_size: int,
+    *,
+    inputs: str,
+) -> ExportFile:
     chosen = dict.fromkeys(ExportSettings(tuple(formats)).formats)
     if not chosen:
         raise InvalidArgumentError(
@@ -192,7 +205,7 @@ def export(
             "the network gives logits that are not finite; did training diverge, or are mean and "
             "std on its card wrong?"
         )
-    folder = Path(folder)
+    before = _exported_before(folder, [FILE_FORMATS[name].file_name for name in chosen])
     contents, written = {}, []
     with tempfile.TemporaryDirectory(prefix="hardcorenas-") as scratch:
         for name in chosen:
@@ -206,13 +219,34 @@ def export(
             difference = _checked_difference(name, logits, expected)
             contents[path.name] = content
             written.append(ExportedFile(name, path.name, difference, len(content)))
-    _write_all(folder, contents)
-    return ExportFile(
-        inputs="",
-        files=digests(folder, *contents),
+    made = ExportFile(
+        inputs=inputs,
+        files={name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
         batch_size=batch_size,
         exported=tuple(written),
     )
+    # Of other weights, in formats not asked for now.
+    stale = [
+        folder / name
+        for name, digest in before.items()
+        if name not in contents and files.digest(folder / name) == digest
+    ]
+    # The list comes first: what it names is ours, also if we are killed before the rest.
+    _write_all(folder, {EXPORT_FILE: made.to_json().encode(), **contents}, stale)
+    return made
+
+
+def _exported_before(folder: Path, names: Sequence[str]) -> Mapping[str, str]:
+    """Return the files of an earlier export; refuse others where files are to be written."""
+    earlier = ExportFile.load_if_there(folder / EXPORT_FILE)
+    before = {} if earlier is None else earlier.files
+    for file_name in names:
+        if (folder / file_name).exists() and file_name not in before:
+            raise ArtifactError(
+                f"{files.shown_path(folder / file_name)}: was not written by an export; "
+                f"move it away, or export to another folder"
+            )
+    return before
 
 
 def export_step(
@@ -226,9 +260,6 @@ def export_step(
 ) -> Step[ExportFile]:
     """Return the step from a fine-tuned network to the files that ship.
 
-    Files that an earlier export wrote in formats which are not asked for now are removed: they are
-    of other weights.
-
     Args:
         run: Folder of the supernet, for names of classes and the statistics of images.
         architecture: The network.
@@ -239,16 +270,10 @@ def export_step(
     """
     supernet = TrainedSupernet.open(run)
     card = supernet.card(architecture)
-    path = folder / EXPORT_FILE
 
     def make() -> None:
         trained = supernet.finetuned(finetuned, architecture)
-        before = ExportFile.load_if_there(path)
-        made = export(trained, card, folder, formats, batch_size=batch_size)
-        for name, digest in (before.files if before else {}).items():
-            if name not in made.files and files.digest(folder / name) == digest:
-                (folder / name).unlink()
-        msgspec.structs.replace(made, inputs=step.digest).save(path)
+        _export(trained, card, folder, formats, batch_size, inputs=step.digest)
 
     inputs = {
         "weights": files.digest(RunFolder(finetuned).weights("network")),
@@ -256,7 +281,7 @@ def export_step(
         "formats": list(dict.fromkeys(formats)),
         "batch_size": batch_size,
     }
-    step = Step(path, ExportFile, inputs, make)
+    step = Step(folder / EXPORT_FILE, ExportFile, inputs, make)
     return step
 
 
@@ -296,8 +321,8 @@ def _checked_difference(name: Format, logits: Tensor, expected: Tensor) -> float
     return difference
 
 
-def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files so that none takes its name before all are on the disk."""
+def _write_all(folder: Path, contents: Mapping[str, bytes], stale: Sequence[Path]) -> None:
+    """Write files so that none takes its name, or goes, before all are on the disk."""
     with ExitStack() as held:
         with _failures_of(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -311,6 +336,9 @@ def _write_all(folder: Path, contents: Mapping[str, bytes]) -> None:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+        for path in stale:
+            with _failures_of(path):
+                path.unlink(missing_ok=True)
         for name in contents:
             with _failures_of(folder / name):
                 (temporary / name).replace(folder / name)
