@@ -332,7 +332,7 @@ def test_what_a_killed_export_left_is_removed_by_the_next_that_writes_alone(tmp_
     assert left.name not in during[0]
     assert sorted({*during[1]} - {*during[0]}) == ["other"]
     assert {*during[0]} - {*during[1]} == set()
-    assert names_in(tmp_path) == sorted([*theirs, "network.safetensors", "other"])
+    assert names_in(tmp_path) == sorted([*theirs, "export.json", "network.safetensors", "other"])
 
 
 def test_a_file_that_computes_something_else_is_not_kept(older, monkeypatch):
@@ -415,7 +415,9 @@ def test_a_full_disk_harms_nothing(older, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(ArtifactError, match=r"older/.*: cannot be written \(No space left on device\)"):
+    with pytest.raises(
+        ArtifactError, match=r"older/.*: cannot be written \(No space left on device\)"
+    ):
         export(network, card, older, ["onnx"])
 
 

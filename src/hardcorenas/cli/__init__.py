@@ -64,7 +64,11 @@ def main() -> None:
         # Print '?' where a terminal's encoding has no character of ours, such as × in ASCII.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    sys.exit(execute(sys.argv[1:]))
+    code = execute(sys.argv[1:])
+    if code == INTERRUPTED:  # of Ctrl-C in code that a library ran as text Python would die itself
+        sys.stdout.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def execute(arguments: list[str]) -> int:
