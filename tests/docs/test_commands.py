@@ -182,6 +182,12 @@ def test_links_lead_somewhere(page):
             assert anchor in _anchors(target), f"{page}: {link}"
 
 
+@pytest.mark.parametrize("page", MARKDOWN)
+def test_files_of_the_code_that_are_named_exist(page):
+    for name in re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", _text(page)):
+        assert (ROOT / name).exists() or (ROOT / "src/hardcorenas" / name).exists(), name
+
+
 def _writers() -> str:
     scripts = [p for f in ("experiments", "benchmarks", "docs") for p in (ROOT / f).glob("*.py")]
     return "\n".join(path.read_text(encoding="utf-8") for path in scripts) + _text("Makefile")
