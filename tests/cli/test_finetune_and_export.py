@@ -24,6 +24,8 @@ from hardcorenas.train.loop import Supervised
 from pipeline import tiny_search
 from pipeline.tiny_search import SPACE
 
+pytestmark = pytest.mark.slow
+
 FOLDER = "run/networks/mine"
 NETWORK = SPACE.sample(np.random.default_rng(3))
 

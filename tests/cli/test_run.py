@@ -30,6 +30,8 @@ from pipeline.tiny_run import (
 from pipeline.tiny_search import one_thread
 from train.tiny_task import SPACE
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True, scope="module")
 def alone():

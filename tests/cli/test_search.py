@@ -20,6 +20,8 @@ from hardcorenas.space import Architecture
 from pipeline import tiny_search
 from pipeline.tiny_search import SPACE, TABLES, num_answers
 
+pytestmark = pytest.mark.slow
+
 QUICK = {"--epochs": 4, "--batch-size": 8, "--local-networks": 4}
 
 

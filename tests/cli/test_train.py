@@ -19,6 +19,8 @@ from hardcorenas.train.loop import Supervised
 from hardcorenas.train.trained import TrainedSupernet
 from train.tiny_task import SPACE, SPACE_TOML, write_images
 
+pytestmark = pytest.mark.slow
+
 QUICK = {
     "--heaviest-epochs": 2,
     "--paths-epochs": 2,

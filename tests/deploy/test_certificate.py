@@ -25,6 +25,8 @@ from hardcorenas.networks.saved_network import (
 )
 from hardcorenas.resources.targets import make_target
 
+pytestmark = pytest.mark.slow
+
 SPACE = hc.SearchSpace.preset("gray28")
 
 

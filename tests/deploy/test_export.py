@@ -53,6 +53,8 @@ from hardcorenas.networks.saved_network import (
 from hardcorenas.settings import SettingError
 from hardcorenas.train.trained import TrainedSupernet
 
+pytestmark = pytest.mark.slow
+
 GRAY = hc.SearchSpace.preset("gray28")
 MOBILE = hc.SearchSpace.preset("mobile").replace(resolution=48, num_classes=7)
 # Every activation and gate that the presets leave out, two channels, an odd size.

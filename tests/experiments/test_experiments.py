@@ -25,6 +25,8 @@ from hardcorenas.train.trained import TrainedSupernet
 from one_shot_models import PUBLISHED, branch
 from train.tiny_task import job, logged, weights_of, write_images
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 CPU = torch.device("cpu")
 SCRIPTS = sorted(

@@ -33,6 +33,8 @@ from train.together import (
     some_batch,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_gradients_are_those_of_the_joined_batch(met):
     expected = gradients(one_shot(), *some_batch())

@@ -21,6 +21,8 @@ from hardcorenas.train.trained import TrainedSupernet
 from train.spoiling import flip_a_bit
 from train.tiny_task import RECIPE, SPACE, job, write_images
 
+pytestmark = pytest.mark.slow
+
 SHORT = {"heaviest_epochs": 1, "paths_epochs": 1, "save_seconds": 1e9}
 
 

@@ -15,6 +15,8 @@ import hardcorenas as hc
 from hardcorenas.errors import InvalidArchitectureError
 from strategies import architectures
 
+pytestmark = pytest.mark.slow
+
 PRESETS = ("mobile", "mobile-paper", "rgb32", "gray28")
 
 

@@ -29,6 +29,8 @@ from pipeline.tiny_run import (
 )
 from train.tiny_task import SPACE
 
+pytestmark = pytest.mark.slow
+
 # Of the table: 192,480 to 481,760 ns.
 LIMIT = 289_056  # 60 %
 LIGHT = ("export.formats=onnx", "compare.random=0")

@@ -31,6 +31,8 @@ from pipeline.tiny_run import (
 )
 from train.tiny_task import CLASSES, SPACE, loaded
 
+pytestmark = pytest.mark.slow
+
 NAME = "macs-28.905K-params-2.99K"  # 60 % of 48,176 MACs and 90 % of 3,323 parameters
 
 

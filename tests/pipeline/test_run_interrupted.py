@@ -23,6 +23,8 @@ from pipeline.tiny_run import Command, Place, latency_table
 from pipeline.tiny_search import one_thread
 from train.tiny_task import CLASSES, SPACE_TOML, some_pixels
 
+pytestmark = pytest.mark.slow
+
 NAME = "latency-289.056us-params-2.99K"
 GO_ON = "give the same command again to go on"
 ON_LINUX = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="looks into /proc")

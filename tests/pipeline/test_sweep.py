@@ -23,6 +23,8 @@ from pipeline.tiny_run import (
 )
 from train.tiny_task import SPACE
 
+pytestmark = pytest.mark.slow
+
 LIGHT = ("export.formats=onnx", "compare.random=0", "finetune.epochs=1")
 
 

@@ -18,6 +18,8 @@ from pipeline import tiny_run
 from pipeline.tiny_run import BeforeHours, Recorder, TooLateError
 from train.tiny_task import SPACE
 
+pytestmark = pytest.mark.slow
+
 
 class Clock:
     """Stands in for `measure`: gives a table of what was asked for.

@@ -13,6 +13,8 @@ from hardcorenas.pipeline.run import run
 from pipeline.tiny_run import copy_of, finished_run
 from train.test_user_files import HIDDEN, assert_kept, everything, mark
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):

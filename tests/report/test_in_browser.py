@@ -17,6 +17,8 @@ from hardcorenas.report.reading import read_run
 from report import made_runs
 from report.page_parts import SECTIONS
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 60_000  # milliseconds, on a busy machine
 PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1200, "height": 900}

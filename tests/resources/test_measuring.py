@@ -22,6 +22,8 @@ from hardcorenas.resources.targets import make_target
 from hardcorenas.resources.timing import readings
 from hardcorenas.resources.timing.readings import append_round, start_readings
 
+pytestmark = pytest.mark.slow
+
 SPACE = hc.SearchSpace.preset("gray28")
 TARGET = make_target("onnxruntime").identity
 

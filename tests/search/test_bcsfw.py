@@ -25,6 +25,7 @@ BUDGETS = [
 ]
 
 
+@pytest.mark.slow
 def test_a_few_thousand_random_problems_break_no_budget():
     counts = stress.run_batch(range(10**6, 10**6 + 2500))
     assert counts["problems"] == 2500

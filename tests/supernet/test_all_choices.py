@@ -17,6 +17,8 @@ from hardcorenas.supernet.all_choices import all_choices_gradient
 from hardcorenas.supernet.paths import sample_paths
 from strategies import spaces
 
+pytestmark = pytest.mark.slow
+
 
 def naive_gradient(supernet, images, labels, paths):
     """One-hot weights on the outputs of plain blocks, every one of them run; plain autograd."""

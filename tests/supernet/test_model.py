@@ -16,6 +16,8 @@ from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import sample_path, sample_paths
 from strategies import spaces
 
+pytestmark = pytest.mark.slow
+
 GRAY = hc.SearchSpace.preset("gray28")
 
 

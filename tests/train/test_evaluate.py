@@ -21,6 +21,8 @@ from hardcorenas.train.evaluate import (
 from train.tiny_task import ALONE, SPACE, image_data, statistics_of
 from train.together import one_shot, some_batch
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def supernet():

@@ -28,6 +28,8 @@ from pipeline.tiny_search import EPOCHS, SPACE, finetune_job, killed, met
 from train.spoiling import flip_a_bit, rewrite
 from train.tiny_task import ALONE, RECIPE, loaded, logged, write_images
 
+pytestmark = pytest.mark.slow
+
 STEPS = EPOCHS * 6  # of 16 images each
 RARELY = {"save_seconds": 1e9}
 NETWORK = SPACE.sample(np.random.default_rng(1))

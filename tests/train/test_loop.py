@@ -31,6 +31,8 @@ from train.tiny_task import (
 )
 from train.together import train_quietly
 
+pytestmark = pytest.mark.slow
+
 STEPS = 4 * 5  # 72 images in batches of 16, five epochs
 TASK = Supervised(3, label_smoothing=0.1)
 PLAIN = RECIPE.replace(momentum=0, weight_decay=0, warmup_epochs=0, clip_norm=0)

@@ -13,6 +13,8 @@ from hardcorenas.torchvision_import import prepare_torchvision
 from hardcorenas.train.loop import Supervised
 from train.tiny_task import SIDE, SPACE, without_norms
 
+pytestmark = pytest.mark.slow
+
 NUM = 12
 LABELS = torch.arange(NUM) % 3
 

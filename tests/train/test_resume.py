@@ -16,6 +16,8 @@ from hardcorenas.train import supernet_training
 from hardcorenas.train.supernet_training import train_supernet
 from train.tiny_task import job, judged, logged, weights_of
 
+pytestmark = pytest.mark.slow
+
 STEPS_OF_AN_EPOCH, STEPS_OF_A_PHASE = 3, 15
 # With a save after every step, save 16 is the border between the phases and save 31 the last.
 BORDER, LAST = STEPS_OF_A_PHASE + 1, 2 * STEPS_OF_A_PHASE + 1

@@ -20,6 +20,8 @@ from pipeline.tiny_search import SPACE
 from train.spoiling import change, flip_a_bit, rewrite
 from train.tiny_task import CLASSES, RECIPE, loaded, write_images
 
+pytestmark = pytest.mark.slow
+
 FACTS = {"name": "sides", "fingerprint": "0", "classes": list(CLASSES)}
 
 

@@ -11,6 +11,8 @@ from hardcorenas.artifacts import Moment
 from hardcorenas.errors import ArtifactError
 from hardcorenas.train.training_run import TrainingLog
 
+pytestmark = pytest.mark.slow
+
 
 def moment(step, **facts):
     return Moment(

@@ -18,6 +18,8 @@ from pipeline.tiny_search import finetune_job
 from train.spoiling import flip_a_bit
 from train.tiny_task import job, write_images
 
+pytestmark = pytest.mark.slow
+
 SHORT = {"heaviest_epochs": 1, "paths_epochs": 1, "save_seconds": 1e-9}
 OURS = (
     *("run.json", "checkpoint.pt", "supernet.json", "finetuned.json", "training.jsonl"),

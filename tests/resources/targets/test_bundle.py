@@ -21,6 +21,8 @@ from hardcorenas.resources.plan import Plan
 from hardcorenas.resources.targets import make_target
 from hardcorenas.resources.targets.bundle import write_bundle
 
+pytestmark = pytest.mark.slow
+
 SPACE = hc.SearchSpace.preset("gray28")
 PLAN = Plan(SPACE, networks=8, unseen=4)
 # What `pip install numpy onnxruntime` brings.

@@ -21,6 +21,8 @@ from hardcorenas.resources.targets.plan_items import OnnxModels, chain, torch_th
 from hardcorenas.resources.timing.device import session_identity
 from hardcorenas.settings import SettingError
 
+pytestmark = pytest.mark.slow
+
 SPACE = hc.SearchSpace.preset("gray28")
 
 

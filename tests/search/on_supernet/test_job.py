@@ -32,6 +32,8 @@ from hardcorenas.space import Architecture
 from hardcorenas.train.trained import TrainedSupernet
 from pipeline.tiny_search import SPACE, TABLES, kept, killed, met, num_answers, search_job
 
+pytestmark = pytest.mark.slow
+
 METHODS = ("bcsfw", "random", "evolution", "penalty")
 OURS = (
     "search.json",

@@ -21,6 +21,8 @@ from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from hardcorenas.search.problem import Problem
 from pipeline.tiny_search import SPACE, search_job
 
+pytestmark = pytest.mark.slow
+
 BOTH = {"params": "80%"}
 PICTURES = ("1 at the start", "2 on the way", "3 at the end")
 

@@ -21,6 +21,8 @@ from pipeline import tiny_search
 from pipeline.tiny_search import SPACE, TABLES, met, shared_batch
 from supernet.one_shot_tools import shaken
 
+pytestmark = pytest.mark.slow
+
 BALANCED = balanced_point(Problem(SPACE, [Budget(TABLES["macs"], "60%")]))
 
 

@@ -22,6 +22,8 @@ from pipeline.tiny_search import SPACE, TABLES
 from synthetic import AdditiveUtility
 from train.tiny_task import ALONE
 
+pytestmark = pytest.mark.slow
+
 METHODS = ("bcsfw", "random", "evolution", "penalty")
 EVERYTHING = list(SPACE.enumerate())
 COSTS = {name: np.array([t.cost(n) for n in EVERYTHING]) for name, t in TABLES.items()}
