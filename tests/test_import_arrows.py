@@ -116,3 +116,12 @@ def test_what_needs_no_torch_imports_none():
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert outcome.stderr.strip() == "set()"
+
+
+def test_no_two_classes_share_a_name():
+    homes: dict[str, list[str]] = {}
+    for file in source_files():
+        for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(file)
+    assert {name: files for name, files in homes.items() if len(files) > 1} == {}

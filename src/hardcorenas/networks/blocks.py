@@ -99,7 +99,7 @@ class InvertedResidual(nn.Module):
         return x + y if self.has_shortcut else y
 
 
-class Head(nn.Module):
+class Classifier(nn.Module):
     """1×1 convolution, global average, optional hidden layer, classifier."""
 
     def __init__(self, shape: HeadShape) -> None:

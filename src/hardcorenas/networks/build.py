@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from hardcorenas.errors import InvalidArchitectureError
 from hardcorenas.networks import layout
-from hardcorenas.networks.blocks import Head, InvertedResidual, conv_norm_act
+from hardcorenas.networks.blocks import Classifier, InvertedResidual, conv_norm_act
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def build(space: SearchSpace, architecture: Architecture) -> Network:
             for shapes in layout.block_shapes(architecture)
         )
     )
-    network = Network(build_stem(space), stages, Head(layout.head_shape(space)))
+    network = Network(build_stem(space), stages, Classifier(layout.head_shape(space)))
     initialise_(network)
     return network
 

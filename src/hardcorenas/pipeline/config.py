@@ -62,7 +62,10 @@ class Config(Settings):
     )
     seed: int = setting(0, "Decides everything that is random.", at_least=0)
     processes: int | None = setting(
-        None, "On a processor; by default one a core.", at_least=1, at_most=1024
+        None,
+        "How many share the work on a CPU; by default one a core. GPUs: torchrun, see docs.",
+        at_least=1,
+        at_most=1024,
     )
     save_seconds: float = setting(
         60.0, "Time between checkpoints; the work that a sudden end may cost.", at_least=0

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from hardcorenas.errors import InvalidArchitectureError, InvalidArgumentError
 from hardcorenas.networks import layout
-from hardcorenas.networks.blocks import Head
+from hardcorenas.networks.blocks import Classifier
 from hardcorenas.networks.build import Network, build, build_stem, initialise_
 from hardcorenas.space import Architecture, SearchSpace
 from hardcorenas.supernet.elastic import ElasticBlock
@@ -37,7 +37,7 @@ class Supernet(nn.Module):
             nn.ModuleList(ElasticBlock(choices) for choices in blocks)
             for blocks in layout.cell_shapes(space)
         )
-        self.head = Head(layout.head_shape(space))
+        self.head = Classifier(layout.head_shape(space))
         initialise_(self)
 
     def forward(self, images: Tensor, paths: Paths | Architecture | None = None) -> Tensor:

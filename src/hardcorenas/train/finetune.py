@@ -28,7 +28,12 @@ from hardcorenas.train.evaluate import CALIBRATION_IMAGES, accuracy, recalibrate
 from hardcorenas.train.loop import Phase, Supervised
 from hardcorenas.train.recipe import FinetuneSettings
 from hardcorenas.train.trained import TrainedSupernet
-from hardcorenas.train.training_run import EVALUATION_IMAGES, Plan, TrainingRun, require_valid
+from hardcorenas.train.training_run import (
+    EVALUATION_IMAGES,
+    TrainingPlan,
+    TrainingRun,
+    require_valid,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,7 +159,7 @@ def _finetune(
         made = FinetunedFile.load_if_there(folder.finetuned)
         if made is not None and folder.weights("network").exists():
             folder.require_unchanged(made.files)
-        plan = Plan(
+        plan = TrainingPlan(
             files.digest_of(described.to_dict()),
             {FINETUNE: described.epochs},
             supernet.recipe,

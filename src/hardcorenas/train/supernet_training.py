@@ -29,7 +29,12 @@ from hardcorenas.train.data.loading import DEFAULT_HELDOUT_SHARE
 from hardcorenas.train.evaluate import ready_network, refresh_statistics_, representatives, score
 from hardcorenas.train.loop import Phase, Supervised
 from hardcorenas.train.trained import TrainedSupernet, training_inputs, with_weights
-from hardcorenas.train.training_run import EVALUATION_IMAGES, Plan, TrainingRun, require_valid
+from hardcorenas.train.training_run import (
+    EVALUATION_IMAGES,
+    TrainingPlan,
+    TrainingRun,
+    require_valid,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -210,7 +215,7 @@ def _train_both_phases(
         if step.done(folder.supernet, SupernetFile, inputs) is not None:
             return
         epochs = {HEAVIEST: job.recipe.heaviest_epochs, PATHS: job.recipe.paths_epochs}
-        plan = Plan(
+        plan = TrainingPlan(
             files.digest_of(inputs), epochs, job.recipe, job.seed, EVALUATIONS, job.save_seconds
         )
         with (

@@ -84,7 +84,7 @@ class TrainingLog:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """What a training is, apart from its models.
 
     Attributes:
@@ -123,7 +123,7 @@ class TrainingRun:
     def __init__(
         self,
         folder: RunFolder,
-        plan: Plan,
+        plan: TrainingPlan,
         data: ImageData,
         *,
         processes: Processes,
