@@ -41,7 +41,7 @@ def accuracies(at_once: int, seed: int, recipe: Recipe) -> tuple[list[float], fl
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         job = TrainingJob(SPACE, DATA, recipe, Path(folder) / "run", seed=seed)
-        supernet = train_supernet(job)
+        supernet = train_supernet(job).supernet()
     seconds = time.monotonic() - start
     data = load_data(DATA, resolution=28, channels=1, seed=seed)
     return [
