@@ -100,6 +100,25 @@ class StepArtifact(Artifact, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     files: dict[str, str] = {}
 
 
+class Judged:
+    """What is judged on held-out images, and on test images where there are some."""
+
+    __slots__ = ()
+
+    heldout: float
+    test: float | None
+
+    @property
+    def accuracy(self) -> float:
+        """The most honest number there is: on test images, or else on held-out ones."""
+        return self.heldout if self.test is None else self.test
+
+    @property
+    def judged_on(self) -> str:
+        """Which images `accuracy` is of: ``"test"`` or ``"held-out"``."""
+        return "held-out" if self.test is None else "test"
+
+
 def read_lines(path: Path, kind: type[R]) -> tuple[R, ...]:
     """Return a file of JSON lines, nothing where there is no file.
 

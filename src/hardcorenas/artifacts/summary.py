@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from hardcorenas.artifacts.base import AboveZero, Artifact, Record, Share
+from hardcorenas.artifacts.base import AboveZero, Artifact, Judged, Record, Share
 from hardcorenas.artifacts.certificate import Verdict
 
 
-class TrainedRow(Record, frozen=True, forbid_unknown_fields=True):
+class TrainedRow(Judged, Record, frozen=True, forbid_unknown_fields=True):
     """A network that was trained by itself: what it costs and how good it is.
 
     Attributes:
@@ -22,16 +22,6 @@ class TrainedRow(Record, frozen=True, forbid_unknown_fields=True):
     costs: dict[str, AboveZero]
     test: Share | None
     heldout: Share
-
-    @property
-    def accuracy(self) -> float:
-        """The most honest number there is: on test images, or else on held-out ones."""
-        return self.heldout if self.test is None else self.test
-
-    @property
-    def judged_on(self) -> str:
-        """Which images `accuracy` is of: ``"test"`` or ``"held-out"``."""
-        return "held-out" if self.test is None else "test"
 
 
 class SummaryFile(Artifact, frozen=True, forbid_unknown_fields=True):

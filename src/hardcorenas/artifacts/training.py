@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from hardcorenas.artifacts.base import AboveZero, Artifact, NotNegative, Record, Share, StepArtifact
+from hardcorenas.artifacts.base import (
+    AboveZero,
+    Artifact,
+    Judged,
+    NotNegative,
+    Record,
+    Share,
+    StepArtifact,
+)
 
 
 class DataRecord(Record, frozen=True, forbid_unknown_fields=True):
@@ -87,7 +95,7 @@ class FinetuneRunFile(Artifact, frozen=True, forbid_unknown_fields=True):
     seed: int
 
 
-class FinetunedFile(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class FinetunedFile(Judged, StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """``finetuned.json``: how good a network became that was trained by itself.
 
     Attributes:
@@ -104,16 +112,6 @@ class FinetunedFile(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_on
     heldout: Share
     test: Share | None
     seconds: NotNegative
-
-    @property
-    def accuracy(self) -> float:
-        """The most honest number there is: on test images, or else on held-out ones."""
-        return self.heldout if self.test is None else self.test
-
-    @property
-    def judged_on(self) -> str:
-        """Which images `accuracy` is of: ``"test"`` or ``"held-out"``."""
-        return "held-out" if self.test is None else "test"
 
 
 class Moment(Record, frozen=True, forbid_unknown_fields=True):
