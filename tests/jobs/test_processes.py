@@ -27,8 +27,8 @@ from train.together import (
     Poison,
     first_fails,
     gradients,
+    new_supernet,
     nothing,
-    one_shot,
     other_is_killed,
     some_batch,
 )
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_gradients_are_those_of_the_joined_batch(met):
-    expected = gradients(one_shot(), *some_batch())
+    expected = gradients(new_supernet(), *some_batch())
     assert met["gradients"].keys() == expected.keys()
     for name, gradient in expected.items():
         found = met["gradients"][name]
@@ -45,7 +45,7 @@ def test_gradients_are_those_of_the_joined_batch(met):
             assert found is None
         else:
             torch.testing.assert_close(found, gradient, rtol=1e-10, atol=1e-14)
-    alone = gradients(one_shot(), *(half[:8] for half in some_batch()))
+    alone = gradients(new_supernet(), *(half[:8] for half in some_batch()))
     assert sum(gradient is None for gradient in alone.values()) > 0
     assert any(alone[name] is None and expected[name] is not None for name in alone)
 

@@ -254,7 +254,7 @@ def test_a_lost_file_of_another_step_is_made_again(place, folder, name):
     assert path.read_bytes() == before
 
 
-def test_a_lost_one_shot_model_is_named(place, folder):
+def test_a_lost_supernet_is_named(place, folder):
     (folder / "supernet.safetensors").unlink()
     with pytest.raises(HardcorenasError, match=r"supernet\.safetensors: no such file") as caught:
         run(place.config(folder))

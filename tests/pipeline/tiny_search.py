@@ -36,7 +36,7 @@ from hardcorenas.train.finetune import FinetuneJob, _finetune_all, finetune
 from hardcorenas.train.recipe import FinetuneSettings
 from hardcorenas.train.supernet_training import TrainingJob, train_supernet
 from hardcorenas.train.trained import TrainedSupernet
-from supernet.one_shot_tools import shaken, some_images
+from supernet.supernet_tools import shaken, some_images
 from train.tiny_task import CLASSES, RECIPE, SIDE, write_images
 
 PATIENCE = 120  # seconds, on a busy machine

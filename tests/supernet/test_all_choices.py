@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_shot_tools import relative_error, shaken, some_images
+from supernet_tools import relative_error, shaken, some_images
 from torch.nn import functional
 
 import hardcorenas as hc

@@ -20,7 +20,7 @@ from hardcorenas.supernet.paths import (
 )
 from hardcorenas.supernet.routing import Router
 from strategies import spaces
-from supernet.one_shot_tools import paths_of_each
+from supernet.supernet_tools import paths_of_each
 
 MOBILE = hc.SearchSpace.preset("mobile")
 UNIT = 2**30  # points hold probabilities as whole numbers of this part

@@ -19,7 +19,7 @@ from hardcorenas.train.evaluate import (
     score,
 )
 from train.tiny_task import ALONE, SPACE, image_data, statistics_of
-from train.together import one_shot, some_batch
+from train.together import new_supernet, some_batch
 
 pytestmark = pytest.mark.slow
 
@@ -145,7 +145,7 @@ def test_two_processes_pool_their_statistics(met):
 
 def test_two_processes_judge_like_one(met):
     data, supernet = image_data(), Supernet(SPACE)
-    supernet.load_state_dict(one_shot().float().state_dict())
+    supernet.load_state_dict(new_supernet().float().state_dict())
     with torch.no_grad():
         right = supernet.eval()(normalised(data.heldout, data)).argmax(1).numpy()
     assert met["accuracy"] == pytest.approx((right == data.heldout.labels).mean())
@@ -184,7 +184,7 @@ def test_a_score_is_extracting_recalibrating_and_counting(supernet, which, limit
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_judging_leaves_the_one_shot_model_alone(supernet, training):
+def test_judging_leaves_the_supernet_alone(supernet, training):
     supernet.train(training)
     before = {name: value.clone() for name, value in supernet.state_dict().items()}
     random = torch.get_rng_state()

@@ -94,7 +94,7 @@ def right(network, images, data):
     return found.mean()
 
 
-def test_it_starts_from_its_share_of_the_one_shot_model(trained, run, data, tmp_path):
+def test_it_starts_from_its_share_of_the_supernet(trained, run, data, tmp_path):
     """With hardly any step made, it still is the network with statistics of its own."""
     still = {"epochs": 1, "learning_rate": 1e-7, "architecture": NETWORK, **RARELY}
     job = finetune_job(trained, tmp_path / "still", **still)

@@ -15,7 +15,7 @@ from hardcorenas.jobs.signals import StopSignals
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.train.evaluate import accuracy, recalibrate_, score
 from hardcorenas.train.loop import Callbacks, Phase, train
-from supernet.one_shot_tools import paths_of_each
+from supernet.supernet_tools import paths_of_each
 from train.tiny_task import ALONE, RECIPE, SIDE, SPACE, image_data, statistics_of
 
 ONE_STEP = RECIPE.replace(
@@ -56,7 +56,7 @@ def train_quietly(model, task, recipe, *, epochs=1, processes=ALONE, data=None, 
     return train(model, phase, data or image_data(), recipe, **{**common, **options})
 
 
-def one_shot():
+def new_supernet():
     """A supernet in double precision whose statistics stay as they are."""
     torch.manual_seed(1)
     return Supernet(SPACE).double().eval()
@@ -95,11 +95,11 @@ def meet(processes):
         stem[0].weight.copy_(torch.linspace(-1, 1, 36).view(4, 1, 3, 3))
     recalibrate_(stem, [images[half].float()], processes)
     data, supernet = image_data(), Supernet(SPACE)
-    supernet.load_state_dict(one_shot().float().state_dict())
+    supernet.load_state_dict(new_supernet().float().state_dict())
     return {
         "sums": processes.sum(1 + processes.rank, 10.0),
         "averages": tensors,
-        "gradients": gradients(processes.share_gradients(one_shot()), *batch),
+        "gradients": gradients(processes.share_gradients(new_supernet()), *batch),
         "forked": forked.state_dict(),
         "forked, summed": [
             processes.sum(*value.flatten().tolist()) for value in forked.state_dict().values()

@@ -19,7 +19,7 @@ from hardcorenas.supernet.all_choices import all_choices_gradient
 from hardcorenas.supernet.paths import Paths
 from pipeline import tiny_search
 from pipeline.tiny_search import SPACE, TABLES, met, shared_batch
-from supernet.one_shot_tools import shaken
+from supernet.supernet_tools import shaken
 
 pytestmark = pytest.mark.slow
 
