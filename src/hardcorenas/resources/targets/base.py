@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from hardcorenas.artifacts import TargetRecord
 from hardcorenas.errors import InvalidArgumentError, shown
 from hardcorenas.resources.settings import TargetSettings
-from hardcorenas.resources.timing.device import describe_device
+from hardcorenas.resources.timing.device_name import describe_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,12 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hardcorenas.errors import HardcorenasError
-from hardcorenas.resources.timing.device import (
-    describe_device,
-    open_session,
-    session_identity,
-    session_run,
-)
+from hardcorenas.resources.timing.device import open_session, session_identity, session_run
+from hardcorenas.resources.timing.device_name import describe_device
 from hardcorenas.resources.timing.readings import Progress, Run, continue_or_start, record
 
 if TYPE_CHECKING:
