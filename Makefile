@@ -68,8 +68,8 @@ bench: setup
 stress: setup
 	$(BIN)/python tests/stress.py --problems 100000 --processes 2
 
-# The latency experiments want the machine to themselves for half an hour. The last two take an
-# hour; the first of these needs the run of `make demo`.
+# The latency experiments want the machine to themselves for an hour and a half. The last two take
+# an hour; the first of these needs the run of `make demo`.
 experiments: setup
 	$(BIN)/python experiments/toy_problem.py
 	$(BIN)/python experiments/initial_points.py
@@ -77,9 +77,14 @@ experiments: setup
 	$(BIN)/python experiments/one_shot_dealing.py
 	$(BIN)/python experiments/latency_formula.py
 	$(BIN)/python experiments/latency_steps.py
-	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-onnxruntime.json --seconds 15
-	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-torch.json --seconds 20
+	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-onnxruntime.json
+	$(BIN)/python experiments/latency_kept.py --table docs/results/mobile-torch.json
+	$(BIN)/python experiments/latency_kept.py --table docs/results/rgb32-onnxruntime.json
+	$(BIN)/python experiments/latency_kept.py --table docs/results/rgb32-torch.json
+	$(BIN)/python experiments/latency_kept.py --table docs/results/rgb32-onnxruntime.json --percentile 95
+	$(BIN)/python experiments/latency_under_load.py --table docs/results/rgb32-onnxruntime.json
 	$(BIN)/python experiments/latency_bundle.py --table docs/results/mobile-onnxruntime.json
+	$(BIN)/python experiments/demo_latency.py --runs 5 compare.random=0
 	$(BIN)/python experiments/hard_searches.py --run runs/demo --budgets 4 --seeds 1
 	$(BIN)/python experiments/found_against_random.py --seeds 2 --networks 6 --table docs/results/gray28-onnxruntime.json
 
@@ -102,9 +107,11 @@ experiments-quick: setup
 	$(BIN)/python experiments/toy_problem.py --steps 20 --out $(QUICK)
 	$(BIN)/python experiments/initial_points.py --out $(QUICK)
 	$(BIN)/python experiments/opponents_synthetic.py --evaluations 30 --seeds 1 --out $(QUICK)
-	$(BIN)/python experiments/latency_formula.py --space gray28 --minutes 0.1 --out $(QUICK)
+	$(BIN)/python experiments/latency_formula.py --spaces gray28 --minutes 0.1 --out $(QUICK)
 	$(BIN)/python experiments/latency_steps.py --space gray28 --minutes 0.1 --out $(QUICK)/results
-	$(BIN)/python experiments/latency_kept.py --table $(QUICK)/results/gray28-onnxruntime.json --networks 2 --seconds 1 --out $(QUICK)/results
+	$(BIN)/python experiments/latency_kept.py --table $(QUICK)/results/gray28-onnxruntime.json --networks 1 --seconds 1 --out $(QUICK)/results
+	$(BIN)/python experiments/latency_under_load.py --table $(QUICK)/results/gray28-onnxruntime.json --networks 1 --seconds 1 --out $(QUICK)/results
+	$(BIN)/python experiments/demo_latency.py --runs 1 --folder $(QUICK)/demo_latency --out $(QUICK)/results training.heaviest_epochs=1 training.paths_epochs=1 search.epochs=1 search.local_networks=2 finetune.epochs=1 device.minutes=0.1 compare.random=0
 	$(BIN)/python experiments/latency_bundle.py --table $(QUICK)/results/gray28-onnxruntime.json --minutes 0.1 --out $(QUICK)/results
 	$(BIN)/python experiments/one_shot_models.py --quick
 	$(BIN)/python experiments/accuracy_latency.py --quick

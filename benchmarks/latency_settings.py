@@ -1,6 +1,6 @@
-"""What two settings of the targets do to latency, each against the default, in one run.
+"""What two things do to latency, each against the other way, in one run.
 
-1. ONNX Runtime's planned memory pattern, off (as the target has it) over on, for random networks.
+1. ONNX Runtime, cold over warm: a network right after others, over one after runs of its own.
 2. PyTorch with freed memory kept (as the target has it) over glibc's default, for the heaviest
    network, with the page faults of a forward pass; each in a process of its own, in turns.
 
@@ -13,52 +13,44 @@ import json
 import resource
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import torch
 
 import hardcorenas as hc
 from hardcorenas.machine import keep_freed_memory
 from hardcorenas.resources.plan import Plan
+from hardcorenas.resources.targets import make_target
 from hardcorenas.resources.targets.plan_items import OnnxModels
-from hardcorenas.resources.timing.device import session_run
-from hardcorenas.resources.timing.readings import play_round, warm_up
+from hardcorenas.resources.timing.readings import COLD, count_untimed, play_round, warm_up
 
 SPACE = hc.SearchSpace.preset("mobile")
-NETWORKS, ROUNDS, PASSES = 16, 120, 100
+NETWORKS, ROUNDS, PASSES = 16, 12, 100
 
 
-def memory_pattern():
-    """Print how much slower networks are without the pattern."""
-    models = OnnxModels(Plan(SPACE))
+def cold_over_warm(name):
+    """Print how much slower a run is right after other networks than after runs of its own."""
+    space = hc.SearchSpace.preset(name)
+    models = OnnxModels(Plan(space))
     rng = np.random.default_rng(5)
-    runs = []
-    for _ in range(NETWORKS):
-        model = models.network(SPACE.sample(rng))
-        for pattern in (True, False):
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = options.inter_op_num_threads = 1
-            options.enable_mem_pattern = pattern
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "model.onnx"
-                path.write_bytes(model.SerializeToString())
-                runs.append(session_run(onnxruntime.InferenceSession(str(path), options)))
+    target = make_target("onnxruntime")
+    runs = [target.open_model(models.network(space.sample(rng))) for _ in range(NETWORKS)]
     for run in runs:
         warm_up(run)
-    times = [[] for _ in runs]
-    for number in range(ROUNDS):
-        played = play_round(runs, runs[0], [1] * len(runs), seed=str(number))
-        for item, duration in zip(played.items, played.durations, strict=True):
-            if item >= 0:
-                times[item].append(duration)
-    medians = np.array([np.median(readings) for readings in times]).reshape(-1, 2)
-    ratios = medians[:, 1] / medians[:, 0]
+    untimed = count_untimed(runs)
+    medians = []
+    for before in (COLD, untimed):
+        times = [[] for _ in runs]
+        for number in range(ROUNDS):
+            played = play_round(runs, runs[0], [1] * len(runs), seed=str(number), untimed=before)
+            for item, duration in zip(played.items, played.durations, strict=True):
+                if item >= 0:
+                    times[item].append(duration)
+        medians.append([np.median(readings) for readings in times])
+    ratios = np.divide(*medians)
     print(
-        f"ONNX Runtime, memory pattern off over on, {NETWORKS} networks: "
+        f"{name}, ONNX Runtime, cold over warm after {untimed} runs, {NETWORKS} networks: "
         f"mean {ratios.mean():.3f}, from {ratios.min():.3f} to {ratios.max():.3f}"
     )
 
@@ -104,5 +96,6 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         one_process(sys.argv[1] == "keep")
     else:
-        memory_pattern()
+        for name in ("gray28", "rgb32", "mobile"):
+            cold_over_warm(name)
         freed_memory()

@@ -36,6 +36,6 @@ show = latency.display_unit.format
 print(
     f"budget    {show(entry.limit)}\n"
     f"predicted {show(entry.predicted)}, at most {show(entry.bound)}\n"
-    f"measured  {show(entry.timing.median)}, median of {entry.timing.runs} runs at the table's pace"
+    f"measured  {show(entry.timing.low)} to {show(entry.timing.high)} at the table's pace"
 )
 print(certificate.verdict, entry.reason or "")

@@ -131,7 +131,7 @@ def time_networks(setting: Setting, rows: list[Row]) -> None:
             (entry,) = certificate.entries
             assert entry.timing is not None
             row |= {
-                "measured": entry.timing.median,
+                "measured": entry.timing.estimate,
                 "runs": entry.timing.runs,
                 "pace": entry.timing.pace,
                 "verdict": certificate.verdict,

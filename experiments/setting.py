@@ -164,7 +164,7 @@ FULL = Setting(
     runs=ROOT / "runs" / "experiments",
     published=ROOT / "models" / "rgb32-cifar10",
     docs=ROOT / "docs",
-    table=ROOT / "docs" / "results" / "rgb32-onnxruntime.json",
+    table=ROOT / "docs" / "results" / "rgb32-onnxruntime-cold.json",
     shares=(0.1, 0.25, 0.4, 0.55, 0.7),
     seeds=1,
     search=SearchSettings(epochs=0.5, batch_size=64, local_networks=12),

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MODEL, TABLE = "models/rgb32-cifar10", "docs/results/rgb32-onnxruntime.json"
+MODEL, TABLE = "models/rgb32-cifar10", "docs/results/rgb32-onnxruntime-cold.json"
 GRAY_TABLE = "docs/results/gray28-onnxruntime.json"
 SEARCHES = {
     "one budget": ["--budget", "50%"],

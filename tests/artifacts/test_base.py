@@ -56,7 +56,8 @@ def values(declared):
 
 def integers(declared):
     low = declared.ge if declared.gt is None else declared.gt + 1
-    return st.integers(-(2**40) if low is None else low, 2**40)
+    high = 2**40 if declared.lt is None else min(2**40, declared.lt - 1)
+    return st.integers(-(2**40) if low is None else low, high)
 
 
 def floats(declared):

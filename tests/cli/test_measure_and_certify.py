@@ -129,7 +129,15 @@ def test_certifying_an_architecture(measured, tmp_path, capsys, monkeypatch):
     assert execute([*command, *budgets]) == 0
     out = capsys.readouterr().out
     assert out.startswith("PASS")
-    for word in ("latency", "macs", "params", "upper bound", "median", "p95", "measured on"):
+    for word in (
+        "latency",
+        "macs",
+        "params",
+        "upper bound",
+        "99% sure",
+        "p99",
+        "measured on",
+    ):
         assert word in out
     assert json.loads((tmp_path / "certificate.json").read_text())["verdict"] == "PASS"
     assert execute([*command, "--budget", "macs=500K", "-o", "c.json"]) == 1
@@ -252,3 +260,16 @@ def test_one_may_insist_on_a_table_of_another_device(measured, tmp_path, capsys)
     command += ["--seconds", "1", "-o", str(tmp_path / "c.json")]
     refused(capsys, command, "a phone", "--insist")
     assert execute([*command, "--insist"]) == 0
+
+
+def test_a_deadline_is_certified_by_its_percentile(measured, tmp_path, capsys):
+    command = ["certify", "lightest", "--table", str(measured), "--seconds", "2"]
+    command += ["--budget", "latency.p95=1s", "--budget", "latency=1s"]
+    assert execute([*command, "-o", str(tmp_path / "c.json")]) == 0
+    out = capsys.readouterr().out
+    assert "latency.p95" in out
+    refused(capsys, [*command, "--budget", "latency.p42=1s"], "p90", "p99", "for the median")
+    slower = hc.ResourceTable.load(measured).at_percentile(99)
+    slower.save(tmp_path / "p99.json")
+    command[3] = str(tmp_path / "p99.json")
+    refused(capsys, [*command[:6], "--budget", "1s"], "the table is of latency.p99")

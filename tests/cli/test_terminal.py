@@ -19,7 +19,7 @@ from hardcorenas.artifacts import (
     Entry,
     FinetunedFile,
     LocalSearchRecord,
-    Timing,
+    Stopwatch,
     worst,
 )
 from hardcorenas.cli import terminal
@@ -31,6 +31,7 @@ from hardcorenas.pipeline.outcome import Compared
 from hardcorenas.resources import AdditiveTable, Budget, Provenance
 from hardcorenas.resources.units import UNITS
 from hardcorenas.search.problem import Problem
+from timings import timing
 
 PHONE = "latency (phone)"
 SPACE = hc.SearchSpace.preset("mobile")
@@ -70,9 +71,17 @@ def outcome(problem):
 
 
 def certificate():
-    timing = Timing(MS, 2 * MS, 0.107, 122, 12_980, 1.0, MS, 1.3)
     entries = (
-        Entry(PHONE, "ns", MS, MS, MS, timing, "UNCLEAR", "the yardstick was 29.4% faster"),
+        Entry(
+            PHONE,
+            "ns",
+            MS,
+            MS,
+            MS,
+            timing(MS, spread=0.01),
+            "UNCLEAR",
+            "the machine was 29.4% faster",
+        ),
         Entry("macs", "MACs", 300_000_000, 1, 520_947_808, None, "FAIL"),
         Entry("params", "parameters", 8_949_984, 1, 8_949_984, None, "PASS"),
         Entry("memory", "bytes", 6_000_000, 1, 5_880_000, None, "PASS"),
@@ -86,6 +95,7 @@ def certificate():
         model=None,
         target=None,
         foreign=None,
+        stopwatch=Stopwatch("python stopwatch.py 1 network.onnx", "median 1.0 ms\n1000 runs"),
         date="",
         seconds=1.0,
     )
@@ -111,18 +121,23 @@ def test_tables_of_long_names_and_amounts(problem, outcome, capsys, monkeypatch)
     assert [line for line in lines if len(line) > 80] == []
     text = "\n".join(lines)
     assert "…" not in text
-    for amount in ("1,234.567 ms", "520,947,808", "8,949,984", "6,000,000 B", "UNCLEAR", "10.7%"):
+    for amount in ("1,234.567 ms", "520,947,808", "8,949,984", "6,000,000 B", "UNCLEAR"):
         assert amount in text
-    assert f"{PHONE}: predicted 1,234.567 ms; measured p95 2,469.134 ms, spread 10.7%" in lines
+    said = " ".join(text.split())
+    assert f"{PHONE}: 1,222.221 ms to 1,246.913 ms at the table's pace (99% sure)" in said
+    assert "40 readings, 100% of them at that pace; 400 runs, after 4 untimed runs each" in said
+    assert "by the clock: p50 1,234.567 ms, p99 2,469.134 ms" in said
+    assert "    median 1.0 ms" in lines
 
 
 def test_a_certificate_without_an_architecture(capsys):
-    timing = Timing(200_000, 250_000, 0.01, 100, 100, 1.0, 200_000, 1.0)
-    entry = Entry("latency", "ns", 300_000, None, None, timing, "PASS")
+    measured = timing(200_000, percentile=95, untimed=0)
+    entry = Entry("latency.p95", "ns", 300_000, None, None, measured, "PASS")
     print_certificate(msgspec.structs.replace(certificate(), entries=(entry,), architecture=None))
     out = capsys.readouterr().out
-    assert re.search(r"^latency +0\.300 ms +0\.200 ms +PASS$", out, re.MULTILINE)
-    assert "\nlatency: measured p95 0.250 ms, spread 1.0%\n" in out
+    assert re.search(r"^latency\.p95 +0\.300 ms +0\.200 ms +PASS$", out, re.MULTILINE)
+    assert "\nlatency.p95: 0.200 ms to 0.200 ms" in out
+    assert "each after other work" in " ".join(out.split())
 
 
 def test_what_is_counted_needs_no_unit_in_a_table():

@@ -173,8 +173,10 @@ def test_the_files_are_those_which_are_reported(shipped):
         del expected["timm"]
     written = shipped.written
     assert {file.format: file.file for file in written.exported} == expected
-    assert names_in(shipped.folder) == ["export.json", *sorted(expected.values())]
+    scripts = ["stopwatch.py", "stopwatch_torch.py"]
+    assert names_in(shipped.folder) == sorted(["export.json", *expected.values(), *scripts])
     assert sorted(written.files) == sorted(expected.values())
+    assert sorted(written.scripts) == scripts
     for file in written.exported:
         path = shipped.folder / file.file
         assert file.num_bytes == path.stat().st_size
@@ -283,7 +285,7 @@ def test_an_export_of_one_format_leaves_the_others_alone_and_repeats_to_the_bit(
     assert [file.format for file in written] == ["safetensors", "onnx"]
     assert contents[0] == contents[1]
     assert (tmp_path / "network.pt2").read_text() == "old"
-    assert len(names_in(tmp_path)) == 4
+    assert len(names_in(tmp_path)) == 4 + 2  # a stopwatch for each
     assert (tmp_path / "network.onnx").stat().st_mode == (tmp_path / "network.pt2").stat().st_mode
 
 
@@ -334,7 +336,8 @@ def test_what_a_killed_export_left_is_removed_by_the_next_that_writes_alone(tmp_
     assert left.name not in during[0]
     assert sorted({*during[1]} - {*during[0]}) == ["other"]
     assert {*during[0]} - {*during[1]} == set()
-    assert names_in(tmp_path) == sorted([*theirs, "export.json", "network.safetensors", "other"])
+    ours = ["export.json", "network.safetensors", "stopwatch_torch.py"]
+    assert names_in(tmp_path) == sorted([*theirs, *ours, "other"])
 
 
 def test_a_file_that_computes_something_else_is_not_kept(older, monkeypatch):
@@ -695,7 +698,7 @@ def test_only_files_of_the_export_before_are_removed(finetuned, tmp_path):
         (out / name).write_text("the user's")
     finetuned(1, ("onnx",)).do()
     left = [".export-mine", "export.json", "network.mine", "network.onnx", "network.pt2"]
-    assert names_in(out) == left
+    assert names_in(out) == [*left, "stopwatch.py"]
     assert (out / "network.pt2").read_text() == "the user's"
     finetuned(1, ("safetensors", "onnx")).do()
     (out / "network.safetensors").write_text("the user's by now")

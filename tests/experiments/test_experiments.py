@@ -32,7 +32,7 @@ CPU = torch.device("cpu")
 SCRIPTS = sorted(
     p.name
     for p in (ROOT / "experiments").glob("*.py")
-    if p.name not in ("setting.py", "synthetic.py")
+    if p.name not in ("setting.py", "synthetic.py", "latency_networks.py", "burst_load.py")
 )
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 

@@ -45,6 +45,7 @@ target = "torch"
 threads = 4
 batch_size = 8
 precision = "bfloat16"
+cold = true
 minutes = 10
 confidence = 0.95
 
@@ -73,6 +74,7 @@ start = "scratch"
 formats = ["onnx", "timm"]
 
 [certify]
+patience = 2.5
 seconds = 5
 attempts = 1
 
@@ -90,12 +92,12 @@ AS_DECLARED = Config(
     seed=7,
     processes=2,
     save_seconds=30.0,
-    device=DeviceSettings("torch", 4, 8, "bfloat16", "phone.json", 10.0, 0.95),
+    device=DeviceSettings("torch", 4, 8, "bfloat16", True, "phone.json", 10.0, 0.95),
     training=TrainingSettings("small", paths_epochs=3, learning_rate=0.1, flip=False),
     search=SearchSettings("evolution", "lightest", "joint", 4.0, 100, 0, 0.5),
     finetune=FinetuneSettings(12, 0.05, 0.0, "scratch"),
     export=ExportSettings(("onnx", "timm")),
-    certify=CertifySettings(5.0, 1),
+    certify=CertifySettings(5.0, 2.5, 1),
     compare=CompareSettings(3),
 )
 

@@ -31,11 +31,14 @@ class Clock:
     def __init__(self):
         self.asked = []
 
-    def __call__(self, space, target, *, threads, batch_size, readings, **options):
-        self.asked.append({"target": target, "threads": threads, "batch_size": batch_size})
+    def __call__(self, space, target, *, batch_size, readings, **options):
+        asked = {"target": target.name, "threads": target.threads, "batch_size": batch_size}
+        self.asked.append(asked | ({"cold": True} if target.cold else {}))
         assert space == SPACE
         readings.write_text("readings")
-        made = tiny_run.latency_table(runtime=target, threads=threads, batch_size=batch_size)
+        made = tiny_run.latency_table(
+            runtime=target.name, threads=target.threads, batch_size=batch_size, cold=target.cold
+        )
         unseen = ((200_000, 202_000), (300_000, 299_000))
         known = msgspec.structs.replace(made.calibration, unseen=unseen)
         return dataclasses.replace(made, calibration=known).with_confidence(options["confidence"])

@@ -31,14 +31,15 @@ from hardcorenas.artifacts import (
     Provenance,
     RunFile,
     SearchFile,
+    Stopwatch,
     SummaryFile,
-    Timing,
     TraceStep,
     TrainedRow,
     worst,
 )
 from hardcorenas.resources import AdditiveTable, Budget
 from hardcorenas.resources.calibration import Calibration
+from hardcorenas.resources.units import split_percentile
 from hardcorenas.search.baselines import search_penalty, search_random
 from hardcorenas.search.bcsfw import search_bcsfw
 from hardcorenas.search.local import search_locally
@@ -46,6 +47,7 @@ from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.space import Architecture, SearchSpace, Stage
 from synthetic import AdditiveUtility
+from timings import timing
 
 GRAY = SearchSpace.preset("gray28")
 MOBILE = SearchSpace.preset("mobile")
@@ -82,7 +84,7 @@ def latency_table(space=GRAY, device=LAPTOP, *, picoseconds=200, notes=(), threa
     measured = predicted * (1 + 0.01 * rng.standard_normal(len(predicted)))
     pairs = tuple((round(p), round(m)) for p, m in zip(predicted, measured, strict=True))
     yardstick = picoseconds * counted.cheapest_cost // 1000
-    calibration = Calibration(pairs, 30, 1.3, 0.99, yardstick, 0.9, 0.002)
+    calibration = Calibration(pairs, 30, 1.3, 0.99, yardstick, 0.9, 0.002, untimed=4)
 
     def bound(macs):
         return math.ceil(picoseconds * macs / 1000 * (1 + calibration.margin))
@@ -100,6 +102,7 @@ def latency_table(space=GRAY, device=LAPTOP, *, picoseconds=200, notes=(), threa
             runtime="onnxruntime",
             threads=threads,
             versions={"onnxruntime": "1.20"},
+            cold=False,
             date="2026-01-01T00:00:00+00:00",
             notes=tuple(notes),
             seconds=170.0,
@@ -127,8 +130,11 @@ class MadeRun:
         made = []
         for text in texts:
             resource, _, amount = text.partition("=")
-            table = self.table if resource == "latency" else hc.count(self.space, resource)
-            made.append(Budget(table, amount))
+            name, percentile = split_percentile(resource)
+            table = self.table if name == "latency" else hc.count(self.space, resource)
+            made.append(
+                Budget(table if percentile == 50 else table.at_percentile(percentile), amount)
+            )
         return made
 
     def add(
@@ -238,9 +244,9 @@ def certificate_of(network, budgets, verdict="PASS", device=None):
             entries.append(Entry(*about, table.cost(network), None, "PASS"))
             continue
         median = round(shares[verdict] * budget.limit)
-        timing = Timing(median, round(1.3 * median), 0.05, 380, 400, 1.0, median, 1.0)
+        measured = timing(median, spread=0.01, percentile=table.percentile)
         reason = None if verdict == "PASS" else "the machine was busy; stop other programs"
-        entries.append(Entry(*about, table.cost(network), timing, verdict, reason))
+        entries.append(Entry(*about, table.cost(network), measured, verdict, reason))
         target = {
             "device": device or table.provenance.device,
             "runtime": table.provenance.runtime,
@@ -259,6 +265,7 @@ def certificate_of(network, budgets, verdict="PASS", device=None):
         model={"file": "network.onnx", "sha256": hashlib.sha256(b"network").hexdigest()},
         target=target,
         foreign=None,
+        stopwatch=Stopwatch("python stopwatch.py 1 network.onnx", "median 0.1 ms"),
         date="2026-01-01T00:00:00+00:00",
         seconds=12.5,
     )

@@ -268,7 +268,7 @@ class TestPrediction:
         certified = drawn["certified"]
         entries = [n.certificates[0].entries[0] for n in run.networks if n.certificates]
         assert certified["x"] == [entry.predicted / 1e6 for entry in entries]
-        assert certified["y"] == [entry.timing.median / 1e6 for entry in entries]
+        assert certified["y"] == [entry.timing.estimate / 1e6 for entry in entries]
 
     def test_the_margin_reaches_from_the_prediction_to_the_bound(self, whole):
         run = read_run(whole)

@@ -405,7 +405,7 @@ def test_two_settings_of_one_device_have_measurements_of_their_own(tmp_path):
     (read,) = read_run(made.path).networks
     for limit in read.limits:
         ((entry, median),) = read.timed(limit)
-        assert median == entry.timing.median == round(0.9 * limit.amount)
+        assert median == entry.timing.estimate == round(0.9 * limit.amount)
     assert len({curve.where for curve in curves([read_run(made.path)])}) == 2
 
 
@@ -427,3 +427,20 @@ def test_networks_of_one_run_are_one_run_and_none_is_shown_twice(swept):
     (run,) = read_runs([*folders, folders[0]])
     assert run.name == swept.name
     assert {network.folder for network in run.networks} == {path.resolve() for path in folders}
+
+
+def test_percentiles_of_one_measurement_are_one_table(tmp_path):
+    table = made_runs.latency_table()
+    windows = tuple((m, m, m + 5000, m + 9000) for m in range(10**5, 2 * 10**5, 10**4))
+    known = msgspec.structs.replace(table.calibration, windows=windows)
+    table = dataclasses.replace(table, calibration=known)
+    made = made_runs.make_run(tmp_path / "run", table=table)
+    made.add("latency=60%", "latency.p95=70%", keeps_tables=True)
+    run = read_run(tmp_path / "run")
+    assert [t.resource for t in run.tables] == ["latency"]
+    (network,) = run.networks
+    assert [limit.resource for limit in network.limits] == ["latency", "latency.p95"]
+    for limit in network.limits:
+        assert limit.table.cost(network.architecture) == limit.cost
+        ((entry, measured),) = network.timed(limit)
+        assert (entry.resource, entry.timing.estimate) == (limit.resource, measured)

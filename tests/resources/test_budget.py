@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -10,6 +11,7 @@ import hardcorenas as hc
 from hardcorenas.errors import ArtifactError, InvalidBudgetError
 from hardcorenas.resources import AdditiveTable, Budget, Provenance
 from hardcorenas.resources.budget import check_texts, is_counted, needs_table, read_budgets
+from hardcorenas.resources.calibration import Calibration
 
 SPACE = hc.SearchSpace.preset("gray28")
 MACS, PARAMS, MEMORY = (hc.count(SPACE, resource) for resource in ("macs", "params", "memory"))
@@ -235,6 +237,7 @@ def test_slips(texts, words):
 def test_latencies_can_be_checked_before_there_is_a_table(tmp_path):
     TABLE.save(tmp_path / "phone.json")
     good = ["12ms", "latency = 60%", ".5", "1ns", "macs=3M", f"{tmp_path / 'phone.json'}=9ms"]
+    good += ["latency.p95=15ms", "latency.p99=80%"]
     check_texts(good, SPACE)
     for text, word in (
         ("0ms", "latency budget: expected more than 0"),
@@ -246,6 +249,10 @@ def test_latencies_can_be_checked_before_there_is_a_table(tmp_path):
         ("soon", "'soon' is not an amount"),
         ("macs=0", "macs budget: expected more than 0"),
         ("none.json=9ms", "nor the file of a table"),
+        ("none.json.p95=9ms", "nor the file of a table"),
+        ("latency.p95=0", "latency budget: expected more than 0"),
+        ("latency.p42=9ms", "expected latency.p90, latency.p95, latency.p99, or latency for the"),
+        ("macs.p95=3M", "'macs.p95' is not one of latency, macs"),
     ):
         with pytest.raises(InvalidBudgetError) as caught:
             check_texts([*good, text], SPACE)
@@ -273,9 +280,55 @@ def test_a_file_that_is_no_table(tmp_path):
         ("macs=3M", False, True),
         (" memory =3MB", False, True),
         ("phone.json=9ms", False, False),
+        ("latency.p95=12ms", True, False),
+        (" latency.p99 = 60%", True, False),
+        ("phone.json.p95=9ms", False, False),
+        ("old.p5=9ms", False, False),  # a file may be called so
+        ("latency.json=9ms", False, False),
         ("macs", True, False),  # an amount, and not one; reading it says so
     ],
 )
 def test_which_need_a_table(text, table, counted):
     assert needs_table(text) is table
     assert is_counted(text) is counted
+
+
+def with_tails():
+    """A measured table whose slower runs are known: a tenth and 10 µs above the median."""
+    windows = tuple((m, m, round(1.1 * m) + 10_000, 2 * m) for m in range(10**6, 2 * 10**6, 10**5))
+    unseen = tuple((m, m) for m in range(10**6, 2 * 10**6, 10**5))
+    yardstick = LATENCY.cost(SPACE.lightest)
+    judged = Calibration(unseen, 60, 1.1, 0.99, yardstick, 0.9, 0.0, windows=windows)
+    return replace(LATENCY, calibration=judged)
+
+
+def test_a_percentile_is_a_budget_of_its_own(tmp_path):
+    table = with_tails()
+    table.save(tmp_path / "phone.json")
+    texts = ["latency=1ms", "latency.p95=1.2ms", f"{tmp_path}/phone.json.p99=2ms"]
+    median, slower, elsewhere = read_budgets(texts, SPACE, table)
+    assert [b.name for b in (median, slower, elsewhere)] == [
+        "latency",
+        "latency.p95",
+        "latency.p99",
+    ]
+    assert [b.limit for b in (median, slower, elsewhere)] == [10**6, 1_200_000, 2 * 10**6]
+    assert str(slower) == "latency.p95 ≤ 1.200 ms"
+    cost = table.cost(SPACE.heaviest)
+    blocks = sum(SPACE.heaviest.depths)
+    assert slower.table.cost(SPACE.heaviest) == pytest.approx(1.1 * cost + 10_000, abs=blocks + 2)
+    share = Budget(slower.table, "50%")
+    assert share.limit == slower.table.dearest_cost // 2
+
+
+def test_a_file_whose_name_ends_like_a_percentile_is_a_file(tmp_path):
+    with_tails().save(tmp_path / "table.p95")
+    (budget,) = read_budgets([f"{tmp_path}/table.p95=1ms"], SPACE)
+    assert budget.name == "latency"
+
+
+def test_percentiles_need_a_table_that_knows_of_them():
+    with pytest.raises(ArtifactError, match="does not say how slow slower runs are"):
+        read_budgets(["latency.p95=1ms"], SPACE, LATENCY)
+    with pytest.raises(InvalidBudgetError, match="a latency needs a table of the device"):
+        read_budgets(["latency.p95=1ms"], SPACE)

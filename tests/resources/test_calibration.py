@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
@@ -162,3 +163,50 @@ def test_a_larger_part_that_is_clearly_faster_gets_a_word():
     (word,) = contradictions(names, sizes, np.array([1.2e5, 1e5, 3e5]), errors)
     assert word == "e2k5 does more than e2k3 in 17% less time"
     assert contradictions(names, sizes, np.array([1.2e5, 1e5, 3e5]), np.full(3, 0.1)) == []
+
+
+def with_windows(*, share, constant, noise=0.0, count=40, seed=0, **options):
+    """A calibration whose 95th percentile lies above the median by a share and a constant."""
+    rng = np.random.default_rng(seed)
+    medians = np.exp(rng.uniform(np.log(1e5), np.log(1e7), count))
+    tails = ((1 + share) * medians + constant) * np.exp(noise * rng.standard_normal(count))
+    windows = tuple(
+        (round(m), round((m + t) / 2), round(t), round(2 * t))
+        for m, t in zip(medians, tails, strict=False)
+    )
+    residuals = 0.01 * rng.standard_normal(30)
+    return msgspec.structs.replace(calibration(residuals, **options), windows=windows)
+
+
+@pytest.mark.parametrize(("share", "constant"), [(0.1, 15_000.0), (0.0, 30_000.0), (0.2, 0.0)])
+def test_a_tail_is_a_share_of_the_median_and_a_constant(share, constant):
+    tail = with_windows(share=share, constant=constant).tail(95)
+    assert tail.share == pytest.approx(share, abs=1e-3)
+    assert tail.constant == pytest.approx(constant, abs=200)
+    assert np.abs(tail.residuals).max() < 1e-3
+
+
+def test_the_margin_of_a_percentile_allows_for_both_errors():
+    quiet = with_windows(share=0.1, constant=1e4)
+    noisy = with_windows(share=0.1, constant=1e4, noise=0.05)
+    for one in (quiet, noisy):
+        at = msgspec.structs.replace(one, percentile=95)
+        assert at.margin >= one.margin - 1e-3
+        tail = one.tail(95).residuals
+        apart = one.margin + tail.mean() + 1.7 * tail.std(ddof=1)
+        assert at.margin < apart + 0.02  # errors that have nothing to do with each other
+    assert msgspec.structs.replace(noisy, percentile=95).margin > 0.07
+
+
+def test_the_bound_of_a_percentile_holds_for_new_windows():
+    rng, kept = np.random.default_rng(0), []
+    truth = {"share": 0.08, "constant": 2e4, "noise": 0.03}
+    for seed in range(40):
+        made = with_windows(**truth, seed=seed, confidence=0.95)
+        fresh = with_windows(**truth, seed=seed + 50, count=100)
+        at, tail = msgspec.structs.replace(made, percentile=95), made.tail(95)
+        for median, _, slow, _ in fresh.windows:
+            predicted = median / (1 + 0.01 * rng.standard_normal())  # as good as the table is
+            bound = ((1 + tail.share) * predicted + tail.constant) * (1 + at.margin)
+            kept.append(slow <= bound)
+    assert 0.94 <= np.mean(kept) <= 0.98

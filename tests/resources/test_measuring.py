@@ -7,7 +7,7 @@ import json
 import msgspec
 import numpy as np
 import pytest
-from synthetic_machine import synthetic_rounds
+from synthetic_machine import INTERRUPT_NS, synthetic_rounds
 
 import hardcorenas as hc
 from hardcorenas.errors import (
@@ -81,6 +81,69 @@ def test_the_table_says_how_good_it_is_and_where_it_is_from(known):
     assert (table.resource, table.unit) == ("latency", "ns")
 
 
+def test_the_table_keeps_what_certificates_and_percentiles_need(known):
+    plan, inside, table, rounds = known
+    judged = table.calibration
+    assert judged.untimed == 4
+    assert [text for text, _ in judged.timed] == [str(a) for a in plan.architectures]
+    times = np.array([taken for _, taken in judged.timed])
+    assert np.abs(times / (plan.counts() @ inside) - 1).max() < 0.05
+    assert len(judged.windows) == len(rounds)
+    median, p90, p95, p99 = judged.windows[0]
+    assert median < p90 < p95 < p99
+    assert judged.windows[0] == tuple(
+        round(float(x))
+        for x in np.percentile(rounds[0].window, [50, 90, 95, 99], method="median_unbiased")
+    )
+
+
+def test_a_table_of_a_percentile_bounds_the_slower_runs(known):
+    _, inside, table, _ = known
+    fresh = Plan(SPACE, seed=7, networks=200, unseen=4)
+    true = fresh.counts() @ inside
+    # One run in ten is interrupted: of 100, the 5 slowest are the slower half of those.
+    rng = np.random.default_rng(3)
+    runs = true[:, None] * np.exp(0.03 * rng.standard_normal((len(true), 4000)))
+    runs += INTERRUPT_NS * (rng.random(runs.shape) < 0.1)
+    slower = np.quantile(runs, 0.95, axis=1)
+    at = table.at_percentile(95)
+    bounds = np.array([at.cost(a) for a in fresh.architectures])
+    assert (bounds >= slower).mean() >= 0.98
+    assert np.median(slower / bounds) > 0.9
+    assert (at.resource, at.percentile, table.percentile) == ("latency.p95", 95, 50)
+    assert at.measurement == table.measurement
+    p99 = table.at_percentile(99)
+    assert at.cost(SPACE.lightest) < p99.cost(SPACE.lightest)
+
+
+def test_a_table_is_of_a_process_of_ones_own(known):
+    """Where networks suffer from company, all times are smaller alone, by the same share."""
+    plan, _, table, rounds = known
+    alone = table_from_rounds(plan, TARGET, rounds, confidence=0.99, alone=0.9)
+    assert alone.calibration.alone == 0.9
+    for network in (SPACE.lightest, SPACE.heaviest):
+        assert alone.predicted(network) == pytest.approx(0.9 * table.predicted(network), rel=1e-3)
+    assert alone.calibration.yardstick == pytest.approx(0.9 * table.calibration.yardstick, rel=1e-4)
+    assert alone.calibration.windows[0][0] == pytest.approx(
+        0.9 * table.calibration.windows[0][0], rel=1e-3
+    )
+    assert alone.calibration.margin == pytest.approx(table.calibration.margin, rel=1e-3)
+
+
+def test_a_table_of_a_percentile_survives_its_file_and_is_not_made_of_another(known, tmp_path):
+    _, _, table, _ = known
+    at = table.at_percentile(99)
+    at.save(tmp_path / "t.json")
+    assert hc.ResourceTable.load(tmp_path / "t.json") == at
+    surer = at.with_confidence(0.999)
+    assert surer.cost(SPACE.heaviest) > at.cost(SPACE.heaviest)
+    for wrong in (at, hc.count(SPACE, "macs")):
+        with pytest.raises(ArtifactError, match="hardcorenas measure"):
+            wrong.at_percentile(95)
+    with pytest.raises(HardcorenasError, match="percentile: expected one of 90, 95, 99"):
+        table.at_percentile(42)
+
+
 def test_a_budget_is_kept_by_the_upper_bound(known):
     _, inside, table, _ = known
     fresh = Plan(SPACE, seed=5, networks=200, unseen=4)
@@ -127,6 +190,7 @@ def test_a_table_is_bound_to_what_it_was_measured_on(known):
         "threads": 2,
         "precision": "bfloat16",
         "versions": {"onnxruntime": "0"},
+        "cold": True,
     }.items():
         changed = msgspec.structs.replace(TARGET, **{field: other})
         with pytest.raises(ForeignTableError, match=f"its {field} is"):

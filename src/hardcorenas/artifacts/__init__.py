@@ -5,7 +5,7 @@ one, or a line of a file of lines.
 """
 
 from hardcorenas.artifacts.base import Artifact, Record, StepArtifact, read_lines
-from hardcorenas.artifacts.certificate import Certificate, Entry, Timing, Verdict, worst
+from hardcorenas.artifacts.certificate import Certificate, Entry, Stopwatch, Timing, Verdict, worst
 from hardcorenas.artifacts.network import ArchitectureFile, CardFile, ExportedFile, ExportFile
 from hardcorenas.artifacts.search import (
     AnswerRecord,
@@ -57,6 +57,7 @@ __all__ = [
     "RunFile",
     "SearchFile",
     "StepArtifact",
+    "Stopwatch",
     "SummaryFile",
     "SupernetFile",
     "SweepFile",

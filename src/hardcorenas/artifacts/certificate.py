@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from hardcorenas.artifacts.base import AboveZero, NotNegative, Record, StepArtifact
+from hardcorenas.artifacts.base import AboveZero, NotNegative, Record, Share, StepArtifact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,29 +13,45 @@ Verdict = Literal["PASS", "FAIL", "UNCLEAR"]
 
 
 class Timing(Record, frozen=True, forbid_unknown_fields=True):
-    """How long a network took, in nanoseconds, while the machine ran at the table's pace.
-
-    If it never did, the numbers are those of all runs.
+    """How long a network took, in nanoseconds; every reading counts.
 
     Attributes:
-        median: Half of the runs were faster.
-        p95: 95 of 100 runs were faster.
-        spread: Relative standard deviation of one run, from the middle half.
-        runs: How many runs were at the table's pace.
-        all_runs: How many there were at any pace.
-        pace: Median of the yardstick around these runs, relative to when the table was made.
-        all_median: Median of all runs.
-        all_pace: Median of the yardstick over all runs, likewise.
+        percentile: Of its runs; 50 is the median.
+        estimate: That percentile at the table's pace.
+        low: Lower end of its interval.
+        high: Upper end, by which a budget is kept.
+        confidence: Of the interval.
+        readings: How many there were, each beside readings of yardsticks.
+        runs: How many runs they are of.
+        untimed: Runs of the same network directly before each reading; 0 where runs were cold.
+        quiet_share: Share of the readings during which the machine was at about the table's pace.
+        pace: Median of what the yardsticks took, relative to when the table was made.
+        clock: What the clock showed, on the machine as it was: percentiles of all runs, by name.
     """
 
-    median: int
-    p95: int
-    spread: float
-    runs: int
-    all_runs: int
-    pace: float
-    all_median: int
-    all_pace: float
+    percentile: Literal[50, 90, 95, 99]
+    estimate: AboveZero
+    low: AboveZero
+    high: AboveZero
+    confidence: Share
+    readings: AboveZero
+    runs: AboveZero
+    untimed: int
+    quiet_share: Share
+    pace: NotNegative
+    clock: dict[str, AboveZero]
+
+
+class Stopwatch(Record, frozen=True, forbid_unknown_fields=True):
+    """What anybody sees who runs the script that is exported with the network.
+
+    Attributes:
+        command: To be given where the network's files are.
+        output: What it printed here.
+    """
+
+    command: str
+    output: str
 
 
 class Entry(Record, frozen=True, forbid_unknown_fields=True):
@@ -73,12 +89,13 @@ class Certificate(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only
         model: Name and SHA-256 of the file that was examined, if one was given.
         target: Device, runtime, threads, precision, versions, batch size and resolution.
         foreign: In what a table differs from what was measured on, if one insisted on it.
+        stopwatch: The exported script's own timing of the file, where there is such a script.
         date: When, in ISO format.
         seconds: What examining it took.
     """
 
     KIND: ClassVar[str] = "certificate"
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
 
     verdict: Verdict
     entries: tuple[Entry, ...]
@@ -87,6 +104,7 @@ class Certificate(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only
     model: dict[str, str] | None
     target: dict[str, Any] | None
     foreign: str | None
+    stopwatch: Stopwatch | None
     date: str
     seconds: NotNegative
 

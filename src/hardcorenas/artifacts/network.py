@@ -61,6 +61,7 @@ class ExportFile(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only=
     Attributes:
         batch_size: Images at once, of files that fix it.
         exported: The files, in the order asked for.
+        scripts: SHA-256 of what was written beside them to time them; theirs who change them.
     """
 
     KIND: ClassVar[str] = "export"
@@ -68,3 +69,4 @@ class ExportFile(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only=
 
     batch_size: int
     exported: tuple[ExportedFile, ...]
+    scripts: dict[str, str] = {}

@@ -12,6 +12,9 @@ Amount = Annotated[int, Meta(ge=0)]
 Costs = tuple[tuple[tuple[Amount, ...], ...], ...]
 Combination = Literal["sum", "peak"]
 
+MEDIAN = 50
+PERCENTILES = (90, 95, 99)  # that budgets may be on, beside the median
+
 _Positive = Annotated[float, Meta(gt=0, lt=2**53)]
 _Time = Annotated[int, Meta(gt=0, lt=2**53)]
 _Confidence = Annotated[float, Meta(ge=0.5, le=0.9999)]
@@ -21,11 +24,12 @@ class TargetRecord(Record, frozen=True, forbid_unknown_fields=True):
     """What a latency depends on besides the network; a table is bound to it.
 
     Attributes:
-        device: Processor, cores, platform.
+        device: Processor, cores, instruction sets, platform.
         runtime: The target's name.
         threads: Threads the runtime was given.
         precision: Of weights and activations.
         versions: Of the runtime, by name.
+        cold: Whether each run followed upon other work, or upon runs of the same network.
     """
 
     device: str
@@ -33,6 +37,7 @@ class TargetRecord(Record, frozen=True, forbid_unknown_fields=True):
     threads: AboveZero
     precision: str
     versions: dict[str, str]
+    cold: bool
 
 
 class Provenance(Record, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +52,7 @@ class Provenance(Record, frozen=True, forbid_unknown_fields=True):
         runtime: What ran the blocks.
         threads: Threads the runtime was given.
         versions: Library versions, by name.
+        cold: Whether runs were cold; they were wherever a file does not say so.
         date: When, in ISO format.
         spread: Typical relative standard deviation of one quiet reading.
         notes: Words about the measurement that a user should read.
@@ -61,6 +67,7 @@ class Provenance(Record, frozen=True, forbid_unknown_fields=True):
     runtime: str | None = None
     threads: AboveZero | None = None
     versions: dict[str, str] = {}
+    cold: bool = True
     date: str | None = None
     spread: float | None = None
     notes: tuple[str, ...] = ()
@@ -71,7 +78,9 @@ class Provenance(Record, frozen=True, forbid_unknown_fields=True):
         """What the numbers were measured on, if that is known."""
         if self.device is None or self.runtime is None or self.threads is None:
             return None
-        return TargetRecord(self.device, self.runtime, self.threads, self.precision, self.versions)
+        return TargetRecord(
+            self.device, self.runtime, self.threads, self.precision, self.versions, self.cold
+        )
 
 
 class CalibrationRecord(Record, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -85,6 +94,13 @@ class CalibrationRecord(Record, frozen=True, forbid_unknown_fields=True, dict=Tr
         yardstick: Time of the yardstick in nanoseconds while the table was measured.
         quiet_share: Share of the readings that were taken at quiet moments.
         drift: Relative standard deviation of the machine's quiet pace over the measurement.
+        untimed: Runs of the same thing directly before each reading; 0 where runs were cold.
+        timed: Whole networks in their compact form, each with its measured nanoseconds.
+        windows: Of runs of one network in a row, in nanoseconds: their median, then each of
+            `PERCENTILES`.
+        alone: How long networks take in a process of their own, relative to one that holds many;
+            all times are of a process of their own.
+        percentile: Which percentile of a network's runs the table bounds.
         summary: What follows from the pairs, for readers of the file; it is never read back.
     """
 
@@ -95,6 +111,11 @@ class CalibrationRecord(Record, frozen=True, forbid_unknown_fields=True, dict=Tr
     yardstick: _Time
     quiet_share: _Positive
     drift: NotNegative
+    untimed: Annotated[int, Meta(ge=0, lt=1000)] = 0
+    timed: tuple[tuple[str, _Time], ...] = ()
+    windows: tuple[tuple[_Time, _Time, _Time, _Time], ...] = ()
+    alone: _Positive = 1.0
+    percentile: Literal[50, 90, 95, 99] = 50
     summary: dict[str, float] = {}
 
 

@@ -77,7 +77,7 @@ def measure(
     if bundle is not None:
         if where != dataclasses.replace(_USUAL, batch_size=where.batch_size):
             raise HardcorenasError(
-                "--bundle is for onnxruntime in float32; give --threads on the device instead"
+                "--bundle is for onnxruntime in float32; give --threads or --cold on the device"
             )
         require_output(bundle, "hardcorenas/")
         _write_bundle(plan, bundle)
@@ -119,15 +119,18 @@ def print_summary(table: ResourceTable) -> None:
     assert judged is not None
     unit = table.display_unit
     versions = ", ".join(f"{name} {version}" for name, version in where.versions.items())
+    warmth = "cold" if where.cold else f"warm after {judged.untimed} runs"
     print(
         f"{table.space.name} at {where.resolution}×{where.resolution}, batch {where.batch_size}, "
-        f"{where.precision}\n"
+        f"{where.precision}, {warmth}\n"
         f"{versions}, threads: {where.threads}\n{where.device}\n"
     )
-    ends = text_table("network", "predicted", "upper bound")
+    ends = text_table("network", "predicted", "upper bound", "upper bound of p95")
+    slower = table.at_percentile(95)
     for name in ("lightest", "heaviest"):
         network = getattr(table.space, name)
-        ends.add_row(name, unit.format(table.predicted(network)), unit.format(table.cost(network)))
+        amounts = (table.predicted(network), table.cost(network), slower.cost(network))
+        ends.add_row(name, *map(unit.format, amounts))
     print_table(ends)
     print(
         f"\nOn {len(judged.unseen)} networks it has not seen: slope {judged.slope:.3f}, "
@@ -151,6 +154,8 @@ def _default_output(space: SearchSpace, where: TargetSettings) -> Path:
         parts.append(f"batch{where.batch_size}")
     if where.precision != "float32":
         parts.append(where.precision)
+    if where.cold:
+        parts.append("cold")
     is_preset = space.name in preset_names()
     if is_preset and SearchSpace.preset(space.name).resolution != space.resolution:
         parts.append(f"{space.resolution}px")

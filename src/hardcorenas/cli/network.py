@@ -37,7 +37,8 @@ from hardcorenas.space import Architecture
 from hardcorenas.train.recipe import FinetuneSettings
 
 if TYPE_CHECKING:
-    from hardcorenas.artifacts import Certificate, FinetunedFile
+    from hardcorenas.artifacts import Certificate, FinetunedFile, Timing
+    from hardcorenas.resources.units import Unit
     from hardcorenas.train.trained import TrainedSupernet
 
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "UNCLEAR": 3}
@@ -180,6 +181,7 @@ def certify(
     budget: Budgets,
     output: Output = None,
     seconds: Annotated[float, option(CertifySettings, "seconds")] = CertifySettings.seconds,
+    patience: Annotated[float, option(CertifySettings, "patience")] = CertifySettings.patience,
     insist: Annotated[bool, Parameter(negative="", show_default=False)] = False,
 ) -> int:
     """Time a network on this device and certify whether it keeps its budgets.
@@ -191,7 +193,7 @@ def certify(
             heaviest, or an architecture in its compact form.
         table: A latency table of this device, as `hardcorenas measure` wrote it.
         budget: What may not be exceeded: 12ms, or with the resource's name: latency=12ms,
-            macs=300M, params=4M, memory=2MB. May be repeated.
+            latency.p95=15ms, macs=300M, params=4M, memory=2MB. May be repeated.
         output: Where to write the certificate; by default NETWORK.certificate.json.
         insist: Use a table of another device, runtime, version or setting.
     """
@@ -210,7 +212,12 @@ def certify(
     require_output(path, "hardcorenas.certificate")
     with ProgressBar() as bar:
         certificate = certify_network(
-            subject, budgets, insist=insist, seconds=seconds, progress=bar.show
+            subject,
+            budgets,
+            insist=insist,
+            seconds=seconds,
+            patience=patience,
+            progress=bar.show,
         )
     certificate.save(path)
     print_certificate(certificate)
@@ -220,28 +227,30 @@ def certify(
 
 def print_certificate(certificate: Certificate) -> None:
     """Print the budgets, what the network needs of each, and what it ran on."""
+    from hardcorenas.deploy.certificate import PACE, QUIET
+
     print_sentence(f"{certificate.verdict}  {certificate.architecture or certificate.model}")
     print()
-    rows = text_table("resource", "budget", "upper bound", "median", "verdict")
+    rows = text_table("resource", "budget", "upper bound", "measured", "verdict")
     details = []  # for which a table of 80 columns has no room
     for entry in certificate.entries:
         unit, timing = UNITS[entry.unit], entry.timing
-        amounts = (entry.limit, entry.bound, None if timing is None else timing.median)
+        amounts = (entry.limit, entry.bound, None if timing is None else timing.estimate)
         known = ["" if amount is None else unit.short(amount) for amount in amounts]
         rows.add_row(entry.resource, *known, entry.verdict)
         if timing is not None:
-            predicted = (
-                "" if entry.predicted is None else f"predicted {unit.format(entry.predicted)}; "
-            )
-            measured = f"measured p95 {unit.format(timing.p95)}, spread {timing.spread:.1%}"
-            details.append(f"\n{entry.resource}: {predicted}{measured}")
+            details.append((entry.resource, timing, unit))
     print_table(rows)
-    for line in details:
-        print(line)
+    for detail in details:
+        _print_timing(*detail, QUIET if certificate.foreign else PACE)
     notes = [*(entry.reason for entry in certificate.entries), certificate.foreign]
     for note in filter(None, notes):
         print()
         print_sentence(f"note: {note}")
+    if certificate.stopwatch is not None:
+        print(f"\n{certificate.stopwatch.command}")
+        for line in certificate.stopwatch.output.splitlines():
+            print(f"    {line}")
     if (target := certificate.target) is not None:
         versions = ", ".join(f"{name} {number}" for name, number in target["versions"].items())
         print()
@@ -250,3 +259,17 @@ def print_certificate(certificate: Certificate) -> None:
             f"with {versions}, threads: {target['threads']}, batch {target['batch_size']}, "
             f"{target['resolution']}×{target['resolution']}, {target['precision']}"
         )
+
+
+def _print_timing(resource: str, timing: Timing, unit: Unit, pace: str) -> None:
+    """Print the interval, how quiet the machine was, and what the clock showed."""
+    low, high = unit.format(timing.low), unit.format(timing.high)
+    how = f"after {timing.untimed} untimed runs each" if timing.untimed else "each after other work"
+    names = dict.fromkeys(("p50", f"p{timing.percentile}", "p99"))
+    clock = ", ".join(f"{name} {unit.format(timing.clock[name])}" for name in names)
+    print(
+        f"\n{resource}: {low} to {high} {pace} ({timing.confidence:.0%} sure)\n"
+        f"  {timing.readings} readings, {timing.quiet_share:.0%} of them at that pace; "
+        f"{timing.runs:,} runs, {how}\n"
+        f"  by the clock: {clock}"
+    )

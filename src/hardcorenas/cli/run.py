@@ -56,8 +56,8 @@ def run(
     Args:
         config: A TOML file; docs/run.md lists its fields. May be left out. Options win over it.
         changes: Fields to change, such as seed=1 or search.epochs=4.
-        budget: What may not be exceeded, instead of the file's: 12ms, macs=300M, params=4M,
-            memory=2MB. May be repeated.
+        budget: What may not be exceeded, instead of the file's: 12ms, latency.p95=15ms, macs=300M,
+            params=4M, memory=2MB. May be repeated.
     """
     wanted = asked_for(config, changes, budget=budget, data=data, space=space, folder=folder)
 
@@ -252,7 +252,7 @@ def print_curve(texts: Sequence[str], outcomes: Sequence[Outcome]) -> None:
         label, budget = outcome.problem.labels[0], outcome.problem.budgets[0]
         unit = budget.table.display_unit
         measured = [
-            unit.short(entry.timing.median)
+            unit.short(entry.timing.estimate)
             for certificate in outcome.certificates
             for entry in certificate.entries
             if entry.timing is not None and entry.resource == budget.name

@@ -117,8 +117,8 @@ def search(
 
     Args:
         run: Folder of the supernet, as `hardcorenas train` wrote it.
-        budget: What may not be exceeded: 12ms, macs=300M, params=4M, memory=2MB, or with a table of
-            its own: phone.json=9ms. May be repeated.
+        budget: What may not be exceeded: 12ms, latency.p95=15ms, macs=300M, params=4M, memory=2MB,
+            or with a table of its own: phone.json=9ms. May be repeated.
         table: A latency table of the device, as `hardcorenas measure` wrote it.
         output: Folder for the network; by default RUN/networks/BUDGETS.
         data: Where the images are, if not where they were.

@@ -24,6 +24,7 @@ from torch.nn import functional
 from hardcorenas import files
 from hardcorenas.artifacts import ExportedFile, ExportFile
 from hardcorenas.deploy.settings import ExportSettings
+from hardcorenas.deploy.stopwatches import script
 from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidArgumentError
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.step import Step
@@ -68,12 +69,14 @@ class FileFormat:
             also the number of images at once, where the file fixes it; it divides their number.
         architecture: Returns the architecture that a file names, if it does, without running code
             of the file; None for a format that cannot be read so.
+        stopwatch: A script that is written beside such a file and times it.
     """
 
     file_name: str
     content: Callable[[nn.Module, Card, int], bytes]
     run: Callable[[Path, Tensor, int], Tensor]
     architecture: Callable[[Path], Architecture | None] | None = None
+    stopwatch: str | None = None
 
     @property
     def suffix(self) -> str:
@@ -133,6 +136,7 @@ FILE_FORMATS: Mapping[Format, FileFormat] = {
         lambda *network: saved_network.network_to_onnx(*network).SerializeToString(),
         _run_onnx,
         saved_network.stored_architecture,
+        "stopwatch.py",
     ),
     "torch": FileFormat("network.pt2", _torch_content, _run_torch),
     "safetensors": FileFormat(
@@ -140,6 +144,7 @@ FILE_FORMATS: Mapping[Format, FileFormat] = {
         lambda network, card, _: saved_network.network_to_bytes(network, card),
         lambda path, images, _: saved_network.load(path)(images),
         lambda path: saved_network.read_card(path).architecture,
+        "stopwatch_torch.py",
     ),
     "timm": FileFormat("network.timm.safetensors", _timm_content, _run_timm),
 }
@@ -205,7 +210,8 @@ def _export(
             "the network gives logits that are not finite; did training diverge, or are mean and "
             "std on its card wrong?"
         )
-    before = _exported_before(folder, [FILE_FORMATS[name].file_name for name in chosen])
+    kinds = [FILE_FORMATS[name] for name in chosen]
+    before = _exported_before(folder, [kind.file_name for kind in kinds])
     contents, written = {}, []
     with tempfile.TemporaryDirectory(prefix="hardcorenas-") as scratch:
         for name in chosen:
@@ -219,11 +225,13 @@ def _export(
             difference = _checked_difference(name, logits, expected)
             contents[path.name] = content
             written.append(ExportedFile(name, path.name, difference, len(content)))
+    scripts, stale_scripts = _scripts(folder, kinds)
     made = ExportFile(
         inputs=inputs,
         files={name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
         batch_size=batch_size,
         exported=tuple(written),
+        scripts={name: hashlib.sha256(content).hexdigest() for name, content in scripts.items()},
     )
     # Of other weights, in formats not asked for now.
     stale = [
@@ -232,8 +240,30 @@ def _export(
         if name not in contents and files.digest(folder / name) == digest
     ]
     # The list comes first: what it names is ours, also if we are killed before the rest.
-    _write_all(folder, {EXPORT_FILE: made.to_json().encode(), **contents}, stale)
+    contents = {EXPORT_FILE: made.to_json().encode(), **contents, **scripts}
+    _write_all(folder, contents, [*stale, *stale_scripts])
     return made
+
+
+def _scripts(folder: Path, kinds: Sequence[FileFormat]) -> tuple[dict[str, bytes], list[Path]]:
+    """Return the scripts to write beside files, and those of before that have no file now.
+
+    They are there to be read and changed: what is not as we wrote it stays as it is.
+    """
+    earlier = ExportFile.load_if_there(folder / EXPORT_FILE)
+    ours = {} if earlier is None else earlier.scripts
+    wanted = {kind.stopwatch: script(kind.stopwatch) for kind in kinds if kind.stopwatch}
+    unchanged = {
+        name
+        for name in {*ours, *wanted}
+        if (folder / name).exists() and files.digest(folder / name) == ours.get(name)
+    }
+    written = {
+        name: content
+        for name, content in wanted.items()
+        if name in unchanged or not (folder / name).exists()
+    }
+    return written, [folder / name for name in unchanged if name not in wanted]
 
 
 def _exported_before(folder: Path, names: Sequence[str]) -> Mapping[str, str]:

@@ -23,7 +23,13 @@ class ExportSettings(Settings):
 class CertifySettings(Settings):
     """How the network is held against its budgets."""
 
-    seconds: float = setting(30.0, "Longest time of one attempt.", above=0, at_most=3600)
+    seconds: float = setting(30.0, "Time a network for this long at most.", above=0, at_most=3600)
+    patience: float = setting(
+        0.0,
+        "Minutes to wait and go on where the machine is too busy to tell.",
+        at_least=0,
+        at_most=24 * 60,
+    )
     attempts: int = setting(
         3,
         "How often a network is searched for, with a tighter budget after each FAIL.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hardcorenas.deploy.certificate import certified, certify, telling_median
+from hardcorenas.deploy.certificate import certified, certify
 from hardcorenas.deploy.export import FILE_FORMATS
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.pipeline.table_step import is_of_this_device
@@ -16,13 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from hardcorenas.artifacts import Certificate, Timing
+    from hardcorenas.artifacts import Certificate
     from hardcorenas.deploy.settings import CertifySettings, Format
     from hardcorenas.pipeline.watcher import Watcher
     from hardcorenas.resources import ResourceTable
     from hardcorenas.search.on_supernet.network_folder import NetworkFolder
-
-_MORE_TRIES = 2  # where the machine was too busy to tell
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ def tightened(budgets: Sequence[Budget], certificates: Sequence[Certified]) -> l
         for budget, entry in zip(group.budgets, group.certificate.entries, strict=True):
             if entry.timing is not None and entry.verdict == "FAIL":
                 table = id(budget.table)
-                miss = _at_pace(entry.timing) - entry.limit
+                miss = entry.timing.high - entry.limit  # which has to be within it next time
                 misses[table] = max(1, miss, misses.get(table, 0))
     tighter = []
     for budget in budgets:
@@ -92,16 +90,10 @@ def tightened(budgets: Sequence[Budget], certificates: Sequence[Certified]) -> l
     return tighter
 
 
-def _at_pace(timing: Timing) -> int:
-    """Return what a verdict was given by: the median, less what the machine was slower."""
-    median, pace = telling_median(timing)
-    return round(median / max(1.0, pace))
-
-
 def _groups(budgets: Sequence[Budget], watcher: Watcher) -> list[list[Budget]]:
     """Return the budgets that certificates can be made of, one list for each."""
     groups = [[budget for budget in budgets if not budget.table.is_measured]]
-    tables = {id(b.table): b.table for b in budgets if b.table.is_measured}
+    tables = {b.table.measurement: b.table for b in budgets if b.table.is_measured}
     for number, table in enumerate(tables.values()):
         if not is_of_this_device(table):
             watcher.say(
@@ -109,7 +101,9 @@ def _groups(budgets: Sequence[Budget], watcher: Watcher) -> list[list[Budget]]:
                 f"hardcorenas certify"
             )
             continue
-        mine = [budget for budget in budgets if budget.table is table]
+        mine = [
+            b for b in budgets if b.table.is_measured and b.table.measurement == table.measurement
+        ]
         if number == 0:
             groups[0] = [*mine, *groups[0]]
         else:
@@ -129,10 +123,10 @@ def _certify(
     is_timed = any(budget.table.is_measured for budget in budgets)
     how = f"timing {subject.name} for up to {settings.seconds:g} s"
     watcher.begin("certificate", how if is_timed else f"counting {subject.name}")
-    for tries in range(1 + _MORE_TRIES):
-        certificate = certify(subject, budgets, seconds=settings.seconds, progress=watcher.progress)
-        if certificate.verdict != "UNCLEAR":
-            break
-        if tries < _MORE_TRIES:
-            watcher.say("the machine was too busy to tell; timing again")
-    return certificate
+    return certify(
+        subject,
+        budgets,
+        seconds=settings.seconds,
+        patience=settings.patience,
+        progress=watcher.progress,
+    )

@@ -43,7 +43,9 @@ class Config(Settings):
     """All that a run is asked to do. What is None was left out; the step that uses it decides."""
 
     budgets: tuple[str, ...] = setting(
-        (), "What may not be exceeded: latency=4ms, params=4M or, with a table, phone.json=9ms."
+        (),
+        "What may not be exceeded: latency=4ms, latency.p95=5ms, params=4M or, with a table, "
+        "phone.json=9ms.",
     )
     space: str = setting("gray28", "A preset's name or a TOML file.")
     data: str = setting(

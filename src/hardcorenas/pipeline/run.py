@@ -21,10 +21,9 @@ from hardcorenas.jobs.run_folder import RunFolder, only_one
 from hardcorenas.networks.timm_bridge import require_counterpart
 from hardcorenas.pipeline.certificates import certify_exported, shipped_formats, tightened
 from hardcorenas.pipeline.outcome import Compared, Outcome
-from hardcorenas.pipeline.table_step import is_of_this_device, latency_table
+from hardcorenas.pipeline.table_step import device_target, is_of_this_device, latency_table
 from hardcorenas.pipeline.watcher import Watcher
 from hardcorenas.resources.budget import check_texts, is_counted, needs_table, read_budgets
-from hardcorenas.resources.targets import make_target
 from hardcorenas.search.baselines import sample_fitting
 from hardcorenas.search.on_supernet.job import SearchJob, search_run, search_step
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder, network_name
@@ -132,7 +131,7 @@ class _WholeJob:
         config, device, job = self.config, self.config.device, self.training
         check_texts(config.budgets, job.space)
         if device.table is None:
-            make_target(device.target, threads=device.threads, precision=device.precision)
+            device_target(device)
         if "timm" in config.export.formats:
             require_counterpart(job.space)
         require_own_folder(job)

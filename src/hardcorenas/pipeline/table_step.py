@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hardcorenas.pipeline.config import Config
     from hardcorenas.pipeline.watcher import Watcher
     from hardcorenas.resources.settings import DeviceSettings
+    from hardcorenas.resources.targets.base import Target
     from hardcorenas.space import SearchSpace
 
 
@@ -53,16 +54,14 @@ def table_step(
     device: DeviceSettings, space: SearchSpace, path: Path, watcher: Watcher
 ) -> Step[TableFile]:
     """Return the measuring of a table as a step."""
-    target = make_target(device.target, threads=device.threads, precision=device.precision)
+    target = device_target(device)
     readings = path.with_name(f"{path.name}.readings")
 
     def make() -> None:
         table = measure(
             space,
-            device.target,
-            threads=device.threads,
+            target,
             batch_size=device.batch_size,
-            precision=device.precision,
             confidence=device.confidence,
             minutes=device.minutes,
             readings=readings,
@@ -80,6 +79,13 @@ def table_step(
             watcher.say(f"note: {note}")
 
     return Step(path, TableFile, table_inputs(space, target.identity, device.batch_size), make)
+
+
+def device_target(device: DeviceSettings) -> Target:
+    """Return what the settings of a run say that its networks have to run on."""
+    return make_target(
+        device.target, threads=device.threads, precision=device.precision, cold=device.cold
+    )
 
 
 def is_of_this_device(table: ResourceTable) -> bool:

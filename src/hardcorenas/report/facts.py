@@ -95,6 +95,8 @@ def _table(table: ResourceTable) -> dict[str, Any]:
         "batch size": made.batch_size,
         "precision": made.precision,
         "resolution": made.resolution,
+        "runs": calibration
+        and ("cold" if made.cold else f"warm, after {calibration.untimed} untimed ones"),
         "date": made.date,
         "confidence": calibration and calibration.confidence,
         "networks": calibration

@@ -25,7 +25,7 @@ class PanelLine:
         headline: What it takes against what it may take.
         by_table: What it costs by the table.
         used: What it takes, as a share of the budget.
-        measured: The median of its runs; empty where nothing was timed.
+        measured: What was measured; empty where nothing was timed.
         bound: The table's upper bound as a share of the budget; None where there is none to show.
         facts: Names and amounts.
         reason: What a reader should know about it.
@@ -106,6 +106,8 @@ def _certified(run: RunFiles, network: NetworkFiles, certificate: Certificate) -
     facts = [(name.replace("_", " "), text) for name, text in flat(certificate.target or {})]
     if certificate.model is not None:
         facts += flat(certificate.model)
+    if certificate.stopwatch is not None:
+        facts.append((certificate.stopwatch.command, certificate.stopwatch.output))
     if certificate.foreign:
         facts.append(("not as the table", certificate.foreign))
     facts.append(("date", certificate.date.replace("T", " ")))
@@ -121,18 +123,19 @@ def _examined(entry: Entry, certificate: Certificate) -> PanelLine:
             "budget": entry.limit,
             "predicted": entry.predicted,
             "upper bound": entry.bound,
-            "measured, median": timing.median,
-            "95 of 100 of these runs below": timing.p95,
+            "measured": timing.estimate,
+            "not below": timing.low,
+            "not above": timing.high,
         }
         # Of a table of another machine, what counts are this one's quiet moments.
-        counted = "quiet runs" if certificate.foreign else "runs at the table's pace"
+        quiet = "quiet readings" if certificate.foreign else "readings at the table's pace"
         facts = (
             *((name, show(amount)) for name, amount in amounts.items() if amount is not None),
-            ("spread of one run", f"{timing.spread:.1%}"),
-            (counted, f"{timing.runs:,} of {timing.all_runs:,}"),
-            ("median of all runs", show(timing.all_median)),
+            ("confidence of the interval", f"{timing.confidence:.0%}"),
+            (quiet, f"{timing.quiet_share:.0%} of {timing.readings:,}"),
+            *((f"by the clock, {name}", show(taken)) for name, taken in timing.clock.items()),
         )
-    amount = timing.median if timing else entry.bound
+    amount = timing.estimate if timing else entry.bound
     said = "not known" if amount is None else show(amount)
     return PanelLine(
         resource=entry.resource,

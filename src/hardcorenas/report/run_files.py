@@ -151,12 +151,12 @@ class NetworkFiles:
         return {} if self.summary is None else self.summary.compared
 
     def timed(self, limit: Limit) -> list[tuple[Entry, int]]:
-        """Return what certificates say of a budget that was timed, each with the median.
+        """Return what certificates say of a budget that was timed, each with what was measured.
 
         The bound tells tables of one device apart; a file without its architecture has none.
         """
         return [
-            (entry, entry.timing.median)
+            (entry, entry.timing.estimate)
             for certificate in self.certificates
             for entry in certificate.entries
             if entry.resource == limit.resource and entry.timing is not None
@@ -187,10 +187,13 @@ class RunFiles:
 
     @cached_property
     def tables(self) -> tuple[ResourceTable, ...]:
-        """Every measured table there is, each once."""
+        """Every measurement there is, each once: by its medians, if there is a table of them."""
         every = [self.table, *(limit.table for n in self.networks for limit in n.limits)]
         measured = [t for t in every if t is not None and t.calibration is not None]
-        return tuple(table for index, table in enumerate(measured) if table not in measured[:index])
+        tables: dict[str, ResourceTable] = {}
+        for table in sorted(measured, key=lambda table: table.percentile):
+            tables.setdefault(table.measurement, table)
+        return tuple(tables.values())
 
     @property
     def is_measured(self) -> bool:
@@ -204,4 +207,5 @@ def setting(table: ResourceTable) -> str:
     if made.device is None:
         return ""
     threads = f"{made.threads} thread{'s' * (made.threads != 1)}"
-    return f"{made.device}, {made.runtime}, {threads}, batch {made.batch_size}"
+    cold = ", cold" if made.cold else ""
+    return f"{made.device}, {made.runtime}, {threads}, batch {made.batch_size}{cold}"

@@ -10,10 +10,11 @@ from fractions import Fraction
 from math import floor
 from typing import TYPE_CHECKING
 
+from hardcorenas.artifacts.table import MEDIAN
 from hardcorenas.errors import InvalidBudgetError, shown
 from hardcorenas.files import is_file, shown_path
 from hardcorenas.resources.table import ResourceTable, count
-from hardcorenas.resources.units import COUNTED, LATENCY, NUMBER, RESOURCES
+from hardcorenas.resources.units import COUNTED, LATENCY, NUMBER, RESOURCES, split_percentile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +93,10 @@ def _limit(table: ResourceTable, amount: str | float | Decimal) -> int:
 
 def needs_table(text: str) -> bool:
     """Return whether a budget is one of latency without a table of its own."""
-    return budget_name(text) == LATENCY
+    name = budget_name(text)
+    return name == LATENCY or (
+        name.startswith(f"{LATENCY}.") and split_percentile(name)[1] != MEDIAN
+    )
 
 
 def is_counted(text: str) -> bool:
@@ -102,9 +106,11 @@ def is_counted(text: str) -> bool:
 
 def check_texts(texts: Sequence[str], space: SearchSpace) -> None:
     """Refuse budgets that cannot be meant, before there is a table of the device."""
-    # Any table will do to read an amount of latency or a share of it.
+    # Any table will do to read an amount of latency or a share of it, also of a percentile.
     counted = count(space, "macs")
-    read_budgets(texts, space, replace(counted, resource=LATENCY, unit=RESOURCES[LATENCY].unit))
+    table = replace(counted, resource=LATENCY, unit=RESOURCES[LATENCY].unit)
+    amounts = [text.rpartition("=")[2] if needs_table(text) else text for text in texts]
+    read_budgets(amounts, space, table)
 
 
 def read_budgets(
@@ -114,7 +120,8 @@ def read_budgets(
 
     Args:
         texts: An amount behind ``latency=``, ``macs=``, ``params=``, ``memory=`` or the file of a
-            table and ``=``; without a name it is a latency.
+            table and ``=``; without a name it is a latency. A latency or a file may be followed by
+            a percentile: ``latency.p95=``.
         space: What is to be built.
         table: Of latencies, for those that name no file.
     """
@@ -126,22 +133,35 @@ def read_budgets(
 
 
 def _read(text: str, space: SearchSpace, table: ResourceTable | None) -> Budget:
-    name, amount = budget_name(text), text.rpartition("=")[2].strip()
-    if table is not None and name in (LATENCY, table.resource):
+    given, amount = budget_name(text), text.rpartition("=")[2].strip()
+    if table is not None and given == table.resource:
         return Budget(table, amount)
+    name, percentile = (given, MEDIAN) if is_file(given) else split_percentile(given)
+    if table is not None and name == LATENCY:
+        return Budget(_at(table, percentile), amount)
     if name == LATENCY:
         raise InvalidBudgetError(
             f"--budget {shown_path(text)}: a latency needs a table of the device; measure one "
             f"with: hardcorenas measure, and give it with --table"
         )
-    if name in COUNTED:
-        return Budget(count(space, name), amount)
+    if given in COUNTED:
+        return Budget(count(space, given), amount)
     if is_file(name):
-        return Budget(ResourceTable.load(name), amount)
+        return Budget(_at(ResourceTable.load(name), percentile), amount)
     raise InvalidBudgetError(
-        f"--budget {shown_path(text)}: {shown(name)} is not one of {', '.join(RESOURCES)}, "
+        f"--budget {shown_path(text)}: {shown(given)} is not one of {', '.join(RESOURCES)}, "
         f"nor the file of a table"
     )
+
+
+def _at(table: ResourceTable, percentile: int) -> ResourceTable:
+    """Return the table of a percentile; one of another percentile says nothing of it."""
+    if percentile == MEDIAN and table.percentile != MEDIAN:
+        raise InvalidBudgetError(
+            f"latency budget: the table is of {table.resource}; expected {table.resource}=AMOUNT, "
+            f"or the table of medians that it was made of"
+        )
+    return table if percentile == MEDIAN else table.at_percentile(percentile)
 
 
 def budget_name(text: str) -> str:

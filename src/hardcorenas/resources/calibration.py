@@ -9,6 +9,10 @@ measured times y of whole networks, the corrected times solve
 where t⁰, the point they are pulled to, is the isolated time under a correction that all parts
 share: a factor, a constant for every block, and one for every element that a block reads and
 writes. λ is the one that predicts best those calibration networks that were left out.
+
+The slower runs of a network, its 95th percentile for one, lie above its median m by a share of it
+(the pace of the machine wanders) and by a constant (an interrupt takes as long whatever it falls
+upon): tail(m) = (1 + a) m + b, with a, b ≥ 0 fitted to windows of runs in a row.
 """
 
 from __future__ import annotations
@@ -16,12 +20,13 @@ from __future__ import annotations
 import itertools
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
 
 from hardcorenas.artifacts import CalibrationRecord
+from hardcorenas.artifacts.table import MEDIAN, PERCENTILES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +41,20 @@ _SHARED_PULL = 1e-3
 _LEAST_SHARE = 0.05  # of its isolated time that the shared correction leaves to a part
 # Beyond these a table is not to be trusted.
 _WORST_SLOPE, _WORST_R_SQUARED, _WORST_ERROR = 0.03, 0.95, 0.10
+
+
+class Tail(NamedTuple):
+    """How a percentile of a network's runs follows from their median.
+
+    Attributes:
+        share: What it lies above the median, as a share of it.
+        constant: And in nanoseconds.
+        residuals: Measured over fitted, less one, of each window.
+    """
+
+    share: float
+    constant: float
+    residuals: Floats
 
 
 class Calibration(CalibrationRecord, frozen=True):
@@ -76,15 +95,29 @@ class Calibration(CalibrationRecord, frozen=True):
 
         The one-sided prediction bound for the next residual, taking residuals as normal: with n of
         them of mean m and deviation s, and d the drift of the machine, which a later measurement
-        meets at another pace, m + t(confidence, n − 1) · √(s² (1 + 1/n) + d²); at least 0.
+        meets at another pace, m + t(confidence, n − 1) · √(s² (1 + 1/n) + d²); at least 0. For a
+        percentile above the median, the residuals of windows are a second source of error.
         """
         from scipy.special import stdtrit
 
-        residuals = self.residuals
-        n = len(residuals)
-        deviation = math.hypot(residuals.std(ddof=1) * math.sqrt(1 + 1 / n), self.drift)
-        bound = residuals.mean() + float(stdtrit(n - 1, self.confidence)) * deviation
-        return max(0.0, float(bound))
+        sources = [self.residuals]
+        if self.percentile != MEDIAN:
+            sources.append(self.tail(self.percentile).residuals)
+        spreads = [source.std(ddof=1) * math.sqrt(1 + 1 / len(source)) for source in sources]
+        freedom = min(map(len, sources)) - 1
+        reach = float(stdtrit(freedom, self.confidence)) * math.hypot(*spreads, self.drift)
+        return max(0.0, sum(float(source.mean()) for source in sources) + reach)
+
+    def tail(self, percentile: int) -> Tail:
+        """Return how a percentile follows from the median: one of `PERCENTILES`."""
+        from scipy.optimize import nnls
+
+        windows = np.array(self.windows, float)
+        medians, slower = windows[:, 0], windows[:, 1 + PERCENTILES.index(percentile)]
+        columns = np.column_stack([np.ones_like(medians), 1 / medians])
+        (share, constant), _ = nnls(columns, slower / medians - 1)
+        fitted = (1 + share) * medians + constant
+        return Tail(float(share), float(constant), slower / fitted - 1)
 
     @property
     def complaint(self) -> str | None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import math
+import tempfile
 import time
+from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
 from hardcorenas.artifacts import Provenance, TargetRecord
+from hardcorenas.artifacts.table import MEDIAN, PERCENTILES
 from hardcorenas.errors import ArtifactError
 from hardcorenas.resources.calibration import Calibration, contradictions, corrected_times
 from hardcorenas.resources.plan import Plan
@@ -19,18 +23,27 @@ from hardcorenas.resources.settings import DeviceSettings, PlanSettings
 from hardcorenas.resources.table import AdditiveTable, costs_of
 from hardcorenas.resources.targets import make_target
 from hardcorenas.resources.timing.estimates import Estimates, KnownWell, estimate
-from hardcorenas.resources.timing.readings import Progress, continue_or_start, read_readings, record
+from hardcorenas.resources.timing.readings import (
+    Progress,
+    continue_or_start,
+    read_readings,
+    record,
+    take_reading,
+)
 from hardcorenas.resources.units import LATENCY, RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from hardcorenas.resources.targets.base import Target
-    from hardcorenas.resources.timing.readings import Round
+    from hardcorenas.resources.timing.readings import Round, Run
     from hardcorenas.space import SearchSpace
 
 _MOST_WORDS = 5
+# Networks timed in processes of their own, readings beside each, and what runs before a reading.
+_ALONE, _READINGS, _OTHERS = 4, 5, 1
 
 
 def measure(
@@ -40,6 +53,7 @@ def measure(
     threads: int = 1,
     batch_size: int = 1,
     precision: str = "float32",
+    cold: bool = False,
     confidence: float = DeviceSettings.confidence,
     minutes: float = DeviceSettings.minutes,
     networks: int = PlanSettings.networks,
@@ -56,6 +70,7 @@ def measure(
         threads: Threads that one network may use; of a target given by name.
         batch_size: Images at once.
         precision: Of weights and activations; of a target given by name.
+        cold: Time runs that follow upon other work; of a target given by name.
         confidence: The chance that a network stays within its upper bound.
         minutes: No new round of timing begins after this long.
         networks: Whole networks to correct the table with.
@@ -69,7 +84,7 @@ def measure(
     started = time.monotonic()
     DeviceSettings(confidence=confidence, minutes=minutes)
     if isinstance(target, str):
-        target = make_target(target, threads=threads, precision=precision)
+        target = make_target(target, threads=threads, precision=precision, cold=cold)
     plan = Plan(space, batch_size, networks, unseen, seed)
     header = {"plan": plan.to_dict(), **target.identity.to_dict()}
     before = [] if readings is None else continue_or_start(readings, header, len(plan.visits))
@@ -83,14 +98,19 @@ def measure(
             runs,
             yardstick,
             plan.visits,
+            networks=plan.judged,
             seconds=60 * minutes,
             enough=KnownWell(plan.judged, len(runs)),
+            cold=target.cold,
             path=readings,
             before=before,
             seed=plan.seed,
             progress=progress,
         )
-    table = table_from_rounds(plan, target.identity, rounds, confidence=confidence)
+        alone = 1.0
+        if target.suffers_from_company and not target.cold:
+            alone = _alone(plan, target, runs, rounds[0].untimed, progress)
+    table = table_from_rounds(plan, target.identity, rounds, confidence=confidence, alone=alone)
     spent = round(time.monotonic() - started, 1)
     provenance = msgspec.structs.replace(table.provenance, seconds=spent)
     return dataclasses.replace(table, provenance=provenance)
@@ -122,10 +142,25 @@ def table_from_rounds(
     *,
     confidence: float,
     date: str | None = None,
+    alone: float = 1.0,
 ) -> AdditiveTable:
-    """Return the table that rounds of readings of a plan give."""
-    estimates = estimate(rounds, len(plan.visits))
-    times, calibration = _calibrated(plan, estimates, confidence)
+    """Return the table that rounds of readings of a plan give.
+
+    Args:
+        plan: What was timed.
+        target: On what.
+        rounds: At least two.
+        confidence: The chance that a network stays within its upper bound.
+        date: When, in ISO format, if not now.
+        alone: How long networks take in a process of their own, relative to these readings.
+    """
+    measured = estimate(rounds, len(plan.visits))
+    estimates = dataclasses.replace(
+        measured, times=alone * measured.times, yardstick=alone * measured.yardstick
+    )
+    times, calibration = _calibrated(plan, estimates, rounds, confidence)
+    windows = tuple(_percentiles(alone * np.array(played.window)) for played in rounds)
+    calibration = msgspec.structs.replace(calibration, alone=alone, windows=windows)
     place = {shape: 1 + index for index, shape in enumerate(plan.blocks)}
     bound = 1 + calibration.margin
     provenance = Provenance(
@@ -149,7 +184,7 @@ def table_from_rounds(
 
 
 def _calibrated(
-    plan: Plan, estimates: Estimates, confidence: float
+    plan: Plan, estimates: Estimates, rounds: Sequence[Round], confidence: float
 ) -> tuple[np.ndarray[Any, np.dtype[np.float64]], Calibration]:
     """Return the times of fixed part and blocks, and how well they predict."""
     parts = estimates.times[: plan.num_parts]
@@ -168,8 +203,54 @@ def _calibrated(
         yardstick=round(estimates.yardstick),
         quiet_share=estimates.quiet_share,
         drift=estimates.drift,
+        untimed=rounds[0].untimed,
+        timed=tuple(
+            (str(network), round(time))
+            for network, time in zip(plan.architectures, measured, strict=True)
+        ),
     )
     return times, calibration
+
+
+def _alone(
+    plan: Plan, target: Target, runs: Sequence[Run], untimed: int, progress: Progress
+) -> float:
+    """Return how long networks take in a process of their own, relative to this one.
+
+    A process that has built hundreds of networks has a heap full of holes, and memory of its own
+    all over the place; an eager network is a few per cent slower there than in anybody's program.
+    """
+    from hardcorenas.networks.build import build
+    from hardcorenas.networks.saved_network import Card
+    from hardcorenas.resources.targets.alone import time_alone
+
+    rng = np.random.default_rng(plan.seed)
+
+    def here(run: Run) -> float:
+        durations = []
+        for _ in range(_READINGS):
+            for other in rng.integers(0, len(runs), _OTHERS):  # as in a round
+                take_reading(runs[other], untimed)
+            durations.append(take_reading(run, untimed))
+        return median(durations)
+
+    ratios = []
+    with tempfile.TemporaryDirectory(prefix="hardcorenas-") as folder:
+        for number in range(_ALONE):
+            progress("timing alone", number, _ALONE)
+            network, run = plan.architectures[number], runs[plan.num_parts + number]
+            path = Path(folder) / f"{number}.{target.file_format}"
+            target.prepare(build(plan.space, network), Card.blank(network), plan.batch_size, path)
+            before = here(run)
+            alone = time_alone(target, path, plan.input_shape, untimed)
+            ratios.append(2 * alone / (before + here(run)))
+    return min(1.0, median(ratios))
+
+
+def _percentiles(window: NDArray[np.float64]) -> tuple[int, int, int, int]:
+    """Return median and `PERCENTILES` of runs in a row."""
+    middle, *tails = np.percentile(window, [MEDIAN, *PERCENTILES], method="median_unbiased").round()
+    return int(middle), int(tails[0]), int(tails[1]), int(tails[2])
 
 
 def _elements(plan: Plan) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -20,6 +20,9 @@ class TargetSettings(Settings):
     precision: str = setting(
         "float32", "Of weights and activations: float32, or bfloat16 for torch."
     )
+    cold: bool = setting(
+        False, "Time runs that follow upon other work, not upon runs of the same network."
+    )
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import floor
 from typing import TYPE_CHECKING
 
+from hardcorenas.artifacts.table import MEDIAN, PERCENTILES
 from hardcorenas.errors import InvalidBudgetError, shown
 from hardcorenas.networks import layout
 
@@ -116,3 +117,23 @@ RESOURCES: Mapping[str, Resource] = {
     "memory": Resource("bytes", "peak", layout.peak_bytes),
 }
 COUNTED = tuple(name for name, resource in RESOURCES.items() if not resource.is_measured)
+_PERCENTILE = re.compile(r"(.+)\.p([0-9]{1,3})")
+
+
+def percentile_name(name: str, percentile: int) -> str:
+    """Return what a percentile is called: ``latency.p95``."""
+    return f"{name}.p{percentile}"
+
+
+def split_percentile(name: str) -> tuple[str, int]:
+    """Return the resource or file that a name begins with, and the percentile that it ends with."""
+    match = _PERCENTILE.fullmatch(name)
+    if match is None:
+        return name, MEDIAN
+    if int(match[2]) not in PERCENTILES:
+        known = ", ".join(percentile_name(match[1], percentile) for percentile in PERCENTILES)
+        raise InvalidBudgetError(
+            f"{shown(name)}: {match[2]} is not one of the percentiles that are measured; expected "
+            f"{known}, or {match[1]} for the median"
+        )
+    return match[1], int(match[2])

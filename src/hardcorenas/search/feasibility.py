@@ -95,6 +95,7 @@ def _differences(budget: Budget, other: Budget) -> list[str]:
         "runtime": f"in {here.runtime}",
         "threads": f"with {here.threads} threads",
         "batch_size": f"of {here.batch_size} images",
+        "cold": "cold",
     }
     return [
         f"{budget.name} {words}"
@@ -105,7 +106,7 @@ def _differences(budget: Budget, other: Budget) -> list[str]:
 
 def _short(device: str) -> str:
     """Return a device's name as one says it: "Intel Xeon" of all that a processor calls itself."""
-    name = re.split(r"[,@]", re.sub(r"\((R|TM)\)| (Processor|CPU)\b", "", device))[0].strip()
+    name = re.split(r"[,@]| \(", re.sub(r"\((R|TM)\)| (Processor|CPU)\b", "", device))[0].strip()
     return name if len(name) <= _LONGEST_DEVICE else f"{name[: _LONGEST_DEVICE - 1]}…"
 
 

@@ -1,4 +1,4 @@
-"""Estimates: known times are found again on a machine that is often busy, and its pace is told."""
+"""Estimates: known times are found again on a machine that is often busy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from synthetic_machine import synthetic_rounds
 
-from hardcorenas.resources.timing.estimates import estimate, paced
+from hardcorenas.resources.timing.estimates import estimate
 from hardcorenas.resources.timing.readings import YARDSTICK, Round
 
 YARDSTICK_NS = 4e6
@@ -49,42 +49,19 @@ def test_the_stated_error_is_about_the_real_one():
     assert np.median(found.spreads) == pytest.approx(0.05, rel=0.4)
 
 
+def round_of(items, starts, durations):
+    return Round(items, starts, durations, untimed=2, windowed=0, window=(20,))
+
+
 def test_no_item_is_left_without_readings_however_busy():
     # One item is only ever seen at busy moments.
-    rounds = [Round((YARDSTICK, 0, YARDSTICK), (0, 10, 30), (10, 20, 10))] * 8
-    rounds += [Round((YARDSTICK, 1, 0, YARDSTICK), (0, 90, 180, 400), (90, 90, 180, 90))] * 2
+    rounds = [round_of((YARDSTICK, 0, YARDSTICK), (0, 10, 30), (10, 20, 10))] * 8
+    rounds += [round_of((YARDSTICK, 1, 0, YARDSTICK), (0, 90, 180, 400), (90, 90, 180, 90))] * 2
     found = estimate(rounds, 2)
     assert np.all(np.isfinite(found.times))
     assert np.all(found.times > 0)
 
 
 def test_a_single_round_is_enough_to_say_something():
-    found = estimate([Round((YARDSTICK, 0, YARDSTICK), (0, 10, 30), (10, 20, 10))], 1)
+    found = estimate([round_of((YARDSTICK, 0, YARDSTICK), (0, 10, 30), (10, 20, 10))], 1)
     assert found.times[0] == pytest.approx(20, rel=0.01)
-
-
-def alternating(paces, network=9e6, yardstick=4e6):
-    """A round in which the machine runs at these paces: yardstick, network, yardstick, …"""
-    items, durations = [], []
-    for pace in paces:
-        items += [YARDSTICK, 0]
-        durations += [int(yardstick * pace), int(network * pace)]
-    items.append(YARDSTICK)
-    durations.append(int(yardstick * paces[-1]))
-    starts = np.cumsum([0, *durations[:-1]])
-    return Round(tuple(items), tuple(int(s) for s in starts), tuple(durations))
-
-
-def test_readings_at_the_known_pace_are_told_apart():
-    rounds = [alternating([1.0] * 6 + [1.5] * 6 + [0.7] * 6)] * 5
-    readings = paced(rounds, 4e6)
-    assert len(readings.durations) == 90
-    kept = readings.durations[readings.at_pace]
-    assert set(kept) == {9e6}
-    assert len(kept) >= 5 * 4  # those next to a change of pace are in doubt
-
-
-def test_a_machine_that_is_always_slower_has_no_reading_at_pace():
-    readings = paced([alternating([1.2] * 9)], 4e6)
-    assert not readings.at_pace.any()
-    assert np.median(readings.paces) == pytest.approx(1.2, rel=1e-3)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import plotly.graph_objects as go
 
+from hardcorenas.artifacts.table import MEDIAN
 from hardcorenas.report.figures import style
+from hardcorenas.resources.units import split_percentile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,8 +110,9 @@ def predicted_against_measured(table: ResourceTable, networks: Sequence[NetworkF
         table: A measured table.
         networks: Networks that may have been certified by it; they are drawn too.
     """
-    calibration = table.calibration
-    assert calibration is not None, "only measured tables are judged"
+    assert table.calibration is not None, "only measured tables are judged"
+    # It was judged by medians, also where only a table of slower runs has been kept.
+    calibration = msgspec.structs.replace(table.calibration, percentile=MEDIAN)
     unit = table.display_unit
     predicted = [style.scaled(pair[0], unit) for pair in calibration.unseen]
     measured = [style.scaled(pair[1], unit) for pair in calibration.unseen]
@@ -144,7 +148,7 @@ def predicted_against_measured(table: ResourceTable, networks: Sequence[NetworkF
         ),
         *_certified(table, networks),
     ]
-    what = table.resource
+    what, _ = split_percentile(table.resource)
     return style.figure(
         *traces,
         height=420,
@@ -158,7 +162,8 @@ def _certified(table: ResourceTable, networks: Sequence[NetworkFiles]) -> list[g
     unit, x, y, words = table.display_unit, [], [], []
     for network in networks:
         for limit in network.limits:
-            for entry, median in network.timed(limit) if limit.table == table else []:
+            is_judged = limit.table == table and table.percentile == MEDIAN
+            for entry, median in network.timed(limit) if is_judged else []:
                 if entry.predicted:
                     x.append(style.scaled(entry.predicted, unit))
                     y.append(style.scaled(median, unit))

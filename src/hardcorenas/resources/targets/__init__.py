@@ -24,23 +24,28 @@ TARGETS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def make_target(name: str, *, threads: int = 1, precision: str = "float32") -> Target:
+def make_target(
+    name: str, *, threads: int = 1, precision: str = "float32", cold: bool = False
+) -> Target:
     """Return a target of this machine.
 
     Args:
         name: One of `TARGETS`.
         threads: Threads that one network may use.
         precision: Of weights and activations.
+        cold: Whether runs follow upon other work.
     """
     if name not in TARGETS:
         raise InvalidArgumentError(
             f"target: expected one of {', '.join(TARGETS)}, got {shown(name)}"
         )
     module, kind = TARGETS[name]
-    made: Target = getattr(import_module(f"{__name__}.{module}"), kind)(threads, precision)
+    made: Target = getattr(import_module(f"{__name__}.{module}"), kind)(threads, precision, cold)
     return made
 
 
 def target_like(record: TargetRecord) -> Target:
     """Return this machine's target of the runtime and settings that a table was measured with."""
-    return make_target(record.runtime, threads=record.threads, precision=record.precision)
+    return make_target(
+        record.runtime, threads=record.threads, precision=record.precision, cold=record.cold
+    )

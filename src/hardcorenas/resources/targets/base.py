@@ -35,16 +35,23 @@ class Target(ABC):
         name: What tables and the command line call it.
         file_format: Which exported file it runs; see `deploy.export`.
         precisions: Those it can run.
+        suffers_from_company: Whether a network is slower in a process that holds many others.
+        stopwatch: The script that is exported to time such a file, if there is one; see
+            `deploy.stopwatches`.
         threads: Threads that one network may use.
         precision: Of weights and activations.
+        cold: Whether each run follows upon other work, rather than upon runs of the same network.
     """
 
     name: ClassVar[str]
     file_format: ClassVar[Literal["onnx", "safetensors"]]
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
+    suffers_from_company: ClassVar[bool] = False
+    stopwatch: ClassVar[str | None] = None
 
     threads: int = 1
     precision: str = "float32"
+    cold: bool = False
 
     def __post_init__(self) -> None:
         TargetSettings(threads=self.threads)
@@ -77,5 +84,10 @@ class Target(ABC):
     def identity(self) -> TargetRecord:
         """What a latency measured on it depends on."""
         return TargetRecord(
-            describe_device(), self.name, self.threads, self.precision, self.versions()
+            describe_device(),
+            self.name,
+            self.threads,
+            self.precision,
+            self.versions(),
+            self.cold,
         )

@@ -47,7 +47,7 @@ class OnnxTarget(Target):
         model = read_onnx(path)
         close_input_(model, shape, str(path))
         try:
-            run = self._open_model(model)
+            run = self.open_model(model)
             run()
         except Exception as error:  # whatever a runtime raises about a model of the user's
             reason = " ".join(str(error).split())[:200]
@@ -57,10 +57,10 @@ class OnnxTarget(Target):
     def load_plan(self, plan: Plan) -> Iterator[Run]:
         """Join exported parts to networks: that is much faster than exporting those too."""
         for model in OnnxModels(plan):
-            yield self._open_model(model)
+            yield self.open_model(model)
 
-    def _open_model(self, model: onnx.ModelProto) -> Run:
-        # Through a file: given bytes, a session would keep a second copy of all weights.
+    def open_model(self, model: onnx.ModelProto) -> Run:
+        """Return a call that runs a model once; through a file, since of bytes a copy is kept."""
         with tempfile.TemporaryDirectory(prefix="hardcorenas-") as folder:
             path = Path(folder) / "model.onnx"
             path.write_bytes(model.SerializeToString())
@@ -72,6 +72,7 @@ class OnnxRuntimeTarget(OnnxTarget):
     """ONNX Runtime on the CPU."""
 
     name = "onnxruntime"
+    stopwatch = "stopwatch.py"
 
     def versions(self) -> dict[str, str]:
         """Return the version of ONNX Runtime."""

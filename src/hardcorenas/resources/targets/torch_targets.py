@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
@@ -47,6 +47,8 @@ class EagerTarget(Target):
     name = "torch"
     file_format = "safetensors"
     precisions = tuple(_DTYPES)
+    suffers_from_company = True
+    stopwatch: ClassVar[str | None] = "stopwatch_torch.py"
 
     def versions(self) -> dict[str, str]:
         """Return the version of PyTorch."""
@@ -94,6 +96,7 @@ class CompiledTarget(EagerTarget):
     """``torch.compile``; compiling a block takes seconds, a space of many blocks an hour."""
 
     name = "torch-compile"
+    stopwatch = None
 
     def _forward(self, module: nn.Module) -> Forward:
         # Compiled code is kept with the function it came from, up to a few versions. Each module

@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 def open_session(path: str, threads: int) -> Any:
     """Return an inference session on the CPU.
 
-    The planned memory pattern is off. With it on, activations share memory only where sizes happen
-    to agree, so that a block's time depends on its neighbours' widths. It makes a network a few
-    per cent faster (benchmarks/latency_settings.py): with a session of default options a budget
-    found here holds with that to spare.
+    All options but the number of threads are the runtime's own, as in anybody's program.
 
     Args:
         path: The ONNX file.
@@ -24,11 +21,7 @@ def open_session(path: str, threads: int) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.enable_mem_pattern = False
     options.log_severity_level = 3
-    # Idle threads of one session must not compete with the next session's.
-    options.add_session_config_entry("session.force_spinning_stop", "1")
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
@@ -42,7 +35,7 @@ def session_run(session: Any) -> Run:
     return lambda: session.run(None, feed)
 
 
-def session_identity(threads: int) -> dict[str, Any]:
+def session_identity(threads: int, *, cold: bool) -> dict[str, Any]:
     """Return what a latency depends on besides the device."""
     import onnxruntime
 
@@ -50,5 +43,6 @@ def session_identity(threads: int) -> dict[str, Any]:
         "runtime": "onnxruntime",
         "threads": threads,
         "precision": "float32",
+        "cold": cold,
         "versions": {"onnxruntime": onnxruntime.__version__},
     }

@@ -34,9 +34,6 @@ QUIET_SHARE = 0.2  # the quietest fifth tells what quiet is
 BUSY = 0.12  # readings this much above it are thrown away
 _PASSES = 6
 _STRETCHES = 10
-TOLERANCE = 0.05  # how far from the known pace still is that pace, over the yardsticks around
-ROUGH_TOLERANCE = 0.15  # and for each of the two next to a reading
-_YARDSTICKS = 2  # on either side
 _LARGEST_RESIDUAL = 0.6  # one reading that was interrupted must not make its neighbours look slow
 
 
@@ -126,46 +123,6 @@ class KnownWell:
             return False
         errors = estimate(rounds, self.num_items).errors
         return bool(np.median(errors[list(self.judged)]) <= self.precision)
-
-
-@dataclass(frozen=True)
-class Paced:
-    """The readings of one item among yardsticks.
-
-    Attributes:
-        durations: In nanoseconds.
-        paces: How long the yardsticks around each took, relative to the known time.
-        at_pace: Which readings were taken at the known pace.
-    """
-
-    durations: NDArray[np.float64]
-    paces: NDArray[np.float64]
-    at_pace: NDArray[np.bool_]
-
-
-def paced(rounds: Sequence[Round], yardstick_ns: float) -> Paced:
-    """Return the readings of all items with the pace of the machine around each.
-
-    Args:
-        rounds: With yardsticks between all readings.
-        yardstick_ns: The known time of the yardstick.
-    """
-    durations, paces, at_pace = [], [], []
-    for played in rounds:
-        taken = np.asarray(played.durations, float)
-        is_yardstick = np.asarray(played.items) == YARDSTICK
-        yardsticks = np.flatnonzero(is_yardstick)
-        logs = np.log(np.maximum(taken[yardsticks], 1.0) / yardstick_ns)
-        for position in np.flatnonzero(~is_yardstick):
-            behind = int(np.searchsorted(yardsticks, position))
-            around = logs[max(0, behind - _YARDSTICKS) : behind + _YARDSTICKS]
-            pace = float(np.exp(around.mean()))
-            # The mean of a slow and a fast moment is no steady one.
-            steady = np.abs(logs[max(0, behind - 1) : behind + 1]).max() <= ROUGH_TOLERANCE
-            durations.append(taken[position])
-            paces.append(pace)
-            at_pace.append(steady and abs(pace - 1) <= TOLERANCE)
-    return Paced(np.array(durations), np.array(paces), np.array(at_pace, bool))
 
 
 class _Moments:

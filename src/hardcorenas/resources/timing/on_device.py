@@ -72,6 +72,7 @@ def _options(arguments: Sequence[str], archive: str) -> argparse.Namespace:
         default=3.0,
         help="stop after this long at the latest (default 3)",
     )
+    parser.add_argument("--cold", action="store_true", help="time runs that follow upon other work")
     parser.add_argument(
         "-o",
         "--output",
@@ -92,7 +93,7 @@ def _measure(options: argparse.Namespace, archive: str) -> None:
     show = _progress_shown()
     with zipfile.ZipFile(archive) as bundle:
         plan = json.loads(bundle.read(PLAN))
-        identity = {"device": describe_device(), **session_identity(threads)}
+        identity = {"device": describe_device(), **session_identity(threads, cold=options.cold)}
         header = {"plan": plan["plan"], **identity}
         visits = plan["visits"]
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
@@ -106,8 +107,10 @@ def _measure(options: argparse.Namespace, archive: str) -> None:
         runs,
         yardstick,
         visits,
+        networks=plan["judged"],
         seconds=60 * minutes,
         enough=KnownWell(plan["judged"], len(visits)),
+        cold=options.cold,
         path=options.output,
         before=before,
         seed=plan["plan"]["seed"],
