@@ -14,9 +14,7 @@ from hardcorenas.resources import contention
 from hardcorenas.resources.contention import Contention, _throttles, _Usage
 
 IDLE = SimpleNamespace(current=800.0, max=3000.0)
-QUIET = _Usage(
-    wall=100.0, stolen=1.0, busy=50.0, processes={(7, "cc1"): 3.0}, own=40.0, throttles=2
-)
+QUIET = _Usage(wall=100.0, stolen=1.0, busy=50.0, processes={7: ("sh", 3.0)}, own=40.0, throttles=2)
 
 
 @pytest.fixture
@@ -35,7 +33,7 @@ def blamed(monkeypatch):
 
 
 def test_other_programs_are_blamed_by_name(blamed):
-    words = blamed(busy=75.0, processes={(7, "cc1"): 15.0, (8, "sh"): 1.0})
+    words = blamed(busy=75.0, processes={7: ("cc1", 15.0), 8: ("sh", 1.0)})
     assert words == "other programs used 1.5 cores, most of it cc1 (process 7)"
 
 

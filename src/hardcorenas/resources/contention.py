@@ -23,7 +23,7 @@ class _Usage(NamedTuple):
     wall: float
     stolen: float
     busy: float
-    processes: dict[tuple[int, str], float]
+    processes: dict[int, tuple[str, float]]
     own: float
     throttles: int
 
@@ -53,11 +53,12 @@ class Contention:
 
     def _busiest(self, now: _Usage, wall: float) -> str:
         """Name the program that used most, if it can be told."""
-        used = {
-            process: seconds - self._before.processes.get(process, 0.0)
-            for process, seconds in now.processes.items()
-        }
-        (number, name), most = max(used.items(), key=lambda item: item[1], default=((0, ""), 0.0))
+        before = self._before.processes  # by number: a process may change its name
+        used = [
+            (seconds - before.get(number, ("", 0.0))[1], number, name)
+            for number, (name, seconds) in now.processes.items()
+        ]
+        most, number, name = max(used, default=(0.0, 0, ""))
         return f", most of it {name} (process {number})" if most / wall >= _OTHERS else ""
 
 
@@ -68,7 +69,7 @@ def _usage() -> _Usage:
     # Time of guests is part of user time, too.
     counted = sum(times) - getattr(times, "guest", 0.0) - getattr(times, "guest_nice", 0.0)
     processes = {
-        (process.pid, process.info["name"] or "?"): sum(process.info["cpu_times"][:2])
+        process.pid: (process.info["name"] or "?", sum(process.info["cpu_times"][:2]))
         for process in psutil.process_iter(["name", "cpu_times"])
         if process.pid != own.pid and process.info["cpu_times"] is not None
     }
