@@ -92,7 +92,7 @@ def _slow_clock() -> str:
     """Say so if even the fastest core runs well below what it can; idle cores always do."""
     try:
         clocks = psutil.cpu_freq(percpu=True)
-    except (OSError, NotImplementedError, RuntimeError):
+    except (OSError, NotImplementedError, RuntimeError):  # systems that do not tell
         return ""
     fastest = max(clocks, key=lambda clock: clock.current, default=None)
     if fastest is None or not fastest.max or fastest.current >= _SLOW_CLOCK * fastest.max:

@@ -186,9 +186,9 @@ def play_round(
 
 def _window(runs: Sequence[Run], item: int, untimed: int, order: Sequence[int]) -> list[int]:
     """Return many runs of an item; before each of them something else, if they are to be cold."""
-    *_, last = timed_runs(runs[item], max(1, untimed))
-    count = runs_that_take(last, _WINDOW_NS, _LEAST_WINDOW, _LONGEST_WINDOW)
     if untimed != COLD:
+        *_, last = timed_runs(runs[item], untimed)
+        count = runs_that_take(last, _WINDOW_NS, _LEAST_WINDOW, _LONGEST_WINDOW)
         return timed_runs(runs[item], count)
     others = itertools.cycle(runs[other] for other in order)
 
