@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import hardcorenas as hc
-from hardcorenas.space import Activation, Gate
+from hardcorenas.families import Activation, Gate
 
 
 def _some_of(values):
@@ -18,7 +18,7 @@ def _some_of(values):
 
 activations = st.sampled_from(get_args(Activation))
 
-stages = st.builds(
+inverted_stages = st.builds(
     hc.Stage,
     width=st.integers(1, 24),
     stride=st.integers(1, 3),
@@ -29,6 +29,44 @@ stages = st.builds(
     se=_some_of([False, True]),
     se_ratio=st.sampled_from([0.0625, 0.25, 1 / 3, 1]),
 )
+
+_expansions, _kernels, _se = _some_of([0.5, 1, 2, 3]), _some_of([1, 3, 5]), _some_of([False, True])
+
+
+def _family(name, **options):
+    return st.builds(hc.Family, st.just(name), **options)
+
+
+timm_families = st.one_of(
+    _family("inverted_residual", expansions=_expansions, kernel_sizes=_kernels, se=_se),
+    _family("fused_inverted_residual", expansions=_expansions, kernel_sizes=_kernels, se=_se),
+    _family("depthwise_separable", kernel_sizes=_kernels, se=_se),
+)
+families = st.one_of(
+    timm_families,
+    _family("residual", expansions=_expansions, kernel_sizes=_kernels),
+    _family("bottleneck", expansions=_expansions, kernel_sizes=_kernels),
+    _family("convnext", expansions=_expansions, kernel_sizes=_some_of([3, 7])),
+    _family("skip"),
+)
+
+
+def mixed_stages_of(families):
+    return st.builds(
+        hc.Stage,
+        width=st.integers(1, 24),
+        stride=st.integers(1, 3),
+        activation=activations,
+        depths=_some_of([1, 2, 3]),
+        se_ratio=st.sampled_from([0.25, 1]),
+        families=st.lists(families, min_size=1, max_size=4, unique_by=lambda family: family.name),
+    )
+
+
+mixed_stages = mixed_stages_of(families)
+timm_stages = st.one_of(inverted_stages, mixed_stages_of(timm_families))
+
+stages = st.one_of(inverted_stages, mixed_stages)
 
 stems = st.builds(
     hc.Stem,
@@ -47,17 +85,23 @@ heads = st.builds(
     activation=activations,
 )
 
-spaces = st.builds(
-    hc.SearchSpace,
-    name=st.just("random"),
-    resolution=st.integers(1, 20),
-    input_channels=st.integers(1, 4),
-    num_classes=st.integers(1, 12),
-    stem=stems,
-    stages=st.lists(stages, min_size=1, max_size=3).map(tuple),
-    head=heads,
-    se_gate=st.sampled_from(get_args(Gate)),
-)
+
+def spaces_of(stages):
+    return st.builds(
+        hc.SearchSpace,
+        name=st.just("random"),
+        resolution=st.integers(1, 20),
+        input_channels=st.integers(1, 4),
+        num_classes=st.integers(1, 12),
+        stem=stems,
+        stages=st.lists(stages, min_size=1, max_size=3).map(tuple),
+        head=heads,
+        se_gate=st.sampled_from(get_args(Gate)),
+    )
+
+
+spaces = spaces_of(stages)
+inverted_spaces = spaces_of(inverted_stages)
 
 
 @st.composite

@@ -14,8 +14,18 @@ ROOT = Path(hardcorenas.__file__).parent
 # A file may import its own layer and those to the left. There are no exceptions.
 LAYERS = (
     *("errors", "files", "machine", "versions", "torchvision_import", "callable_package"),
-    *("settings", "artifacts"),
-    *("space", "networks", "resources", "supernet", "jobs", "train", "search", "deploy"),
+    *("settings", "artifacts", "declarations"),
+    *(
+        "families",
+        "space",
+        "networks",
+        "resources",
+        "supernet",
+        "jobs",
+        "train",
+        "search",
+        "deploy",
+    ),
     *("report", "pipeline", "cli"),
 )
 # Modules that work without torch: importing all of them does not import it.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hardcorenas.deploy.certificate import certify
     from hardcorenas.deploy.export import export
+    from hardcorenas.families import Choice, Family
     from hardcorenas.networks.build import build
     from hardcorenas.networks.saved_network import load
     from hardcorenas.pipeline.config import Config, read_config
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from hardcorenas.resources.measuring import measure
     from hardcorenas.resources.table import ResourceTable, count
     from hardcorenas.search.on_supernet.job import search_supernet as search
-    from hardcorenas.space import Architecture, Choice, Head, SearchSpace, Stage, Stem
+    from hardcorenas.space import Architecture, Head, SearchSpace, Stage, Stem
     from hardcorenas.supernet.model import Supernet
     from hardcorenas.train.public import evaluate, finetune, train
 
@@ -31,8 +32,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "Architecture": "space",
     "Budget": "resources.budget",
-    "Choice": "space",
+    "Choice": "families",
     "Config": "pipeline.config",
+    "Family": "families",
     "Head": "space",
     "ResourceTable": "resources.table",
     "SearchSpace": "space",
@@ -60,6 +62,7 @@ __all__ = [
     "Budget",
     "Choice",
     "Config",
+    "Family",
     "Head",
     "ResourceTable",
     "SearchSpace",

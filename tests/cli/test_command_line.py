@@ -55,7 +55,7 @@ def test_python_dash_m_works():
 def test_space_lists_the_presets(capsys):
     assert execute(["space"]) == 0
     out = capsys.readouterr().out
-    for name in ("mobile", "mobile-paper", "rgb32", "gray28"):
+    for name in ("mobile", "mobile-paper", "lite", "rgb32", "gray28"):
         assert name in out
 
 
@@ -101,7 +101,7 @@ def test_a_preset_is_a_start_for_a_space_of_ones_own(tmp_path, capsys):
     assert "12 classes" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["mobile", "mobile-paper", "rgb32", "gray28"])
+@pytest.mark.parametrize("name", ["mobile", "mobile-paper", "lite", "rgb32", "gray28"])
 @pytest.mark.parametrize("width", ["80", "40"])
 def test_a_table_is_never_cut_off(name, width, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", width)
@@ -170,7 +170,7 @@ def test_a_full_disk_is_told_in_one_line():
         (["space", ""], "neither a file nor a preset"),
         (["space", "a" * 300], "neither a file nor a preset"),
         (["space", "mobile", "-a", "two\nlines.json"], "no such file"),
-        (["space", "mobile", "-a", "e3k" + "3" * 5000], "is not a block"),
+        (["space", "mobile", "-a", "e3k" + "3" * 5000 + " |" * 4], "is not one of the choices"),
         (["space", "mobile", "--resolution", "224.9"], "expected a whole number, got '224.9'"),
         (["space", "mobile", "--resolution", "２２４"], "expected a whole number"),
         (["space", "--classes", "3"], "need a space"),

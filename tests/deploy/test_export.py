@@ -671,6 +671,7 @@ def finetuned(tmp_path, monkeypatch):
         supernet = SimpleNamespace(
             card=lambda _architecture: card, finetuned=lambda _folder, _architecture: network
         )
+        supernet.seen_by = lambda _space: supernet
         monkeypatch.setattr(TrainedSupernet, "open", lambda _run: supernet)
         where = (tmp_path, card.architecture, tmp_path / "finetune", tmp_path / "out")
         return export_step(*where, formats, batch_size=batch_size)

@@ -17,7 +17,7 @@ from strategies import architectures
 
 pytestmark = pytest.mark.slow
 
-PRESETS = ("mobile", "mobile-paper", "rgb32", "gray28")
+PRESETS = ("mobile", "mobile-paper", "lite", "rgb32", "gray28")
 
 
 def sampled(name, seed=0):
@@ -49,7 +49,7 @@ def test_any_architecture_of_any_space_runs(architecture):
 def test_nothing_of_the_search_is_left_in_it():
     network, _ = sampled("gray28")
     ours = {type(m).__name__ for m in network.modules() if "hardcorenas" in type(m).__module__}
-    assert ours == {"Network", "InvertedResidual", "SqueezeExcite", "Classifier"}
+    assert ours == {"Network", "InvertedResidualBlock", "SqueezeExcite", "Classifier"}
     held = [value for m in network.modules() for value in vars(m).values()]
     assert not any(isinstance(value, hc.SearchSpace | hc.Architecture) for value in held)
 

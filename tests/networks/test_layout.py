@@ -12,11 +12,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import hardcorenas as hc
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.networks.layout import round_channels
+from hardcorenas.families.contract import round_channels
 from strategies import architectures
 
 IN_PLACE = (
     nn.BatchNorm2d,
+    nn.LayerNorm,
     nn.ReLU,
     nn.ReLU6,
     nn.Hardswish,
@@ -46,7 +47,8 @@ def peak_bytes(network, images):
     class Recorder(fx.Interpreter):
         def run_node(self, node):
             result = super().run_node(node)
-            sizes[node] = result.numel() * result.element_size()
+            is_weight = node.op == "get_attr"
+            sizes[node] = 0 if is_weight else result.numel() * result.element_size()
             return result
 
     with torch.no_grad():
@@ -55,8 +57,8 @@ def peak_bytes(network, images):
     home = {}  # the node that allocated each node's storage
     nodes = [node for node in graph.nodes if node.op != "output"]
     for node in nodes:
-        in_place = node.op == "call_module" and isinstance(
-            module.get_submodule(node.target), IN_PLACE
+        in_place = node.target == "permute" or (
+            node.op == "call_module" and isinstance(module.get_submodule(node.target), IN_PLACE)
         )
         home[node] = home[node.all_input_nodes[0]] if in_place else node
         if node.target in (operator.mul, operator.add):  # into the operand of full size
@@ -89,7 +91,7 @@ def test_tables_agree_with_the_module(architecture):
     assert hc.count(space, "memory").cost(architecture) == peak_bytes(network, images)
 
 
-@pytest.mark.parametrize("name", ["mobile", "mobile-paper", "rgb32", "gray28"])
+@pytest.mark.parametrize("name", ["mobile", "mobile-paper", "lite", "rgb32", "gray28"])
 def test_memory_of_the_ends_of_the_presets(name):
     space = hc.SearchSpace.preset(name)
     table = hc.count(space, "memory")
@@ -110,7 +112,9 @@ def test_memory_is_a_maximum_and_not_a_sum():
 @settings(max_examples=30, deadline=None)
 def test_lightest_and_heaviest_bound_everything(architecture):
     space = architecture.space
-    for resource in ("macs", "params", "memory"):
+    # Where families mix, what has fewer MACs may have more parameters.
+    mixes = any(len(stage.families) > 1 for stage in space.stages)
+    for resource in ("macs",) if mixes else ("macs", "params", "memory"):
         table = hc.count(space, resource)
         low, high = table.cost(space.lightest), table.cost(space.heaviest)
         assert low <= table.cost(architecture) <= high

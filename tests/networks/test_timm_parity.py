@@ -11,14 +11,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils.flop_counter import FlopCounterMode
 
 import hardcorenas as hc
 from hardcorenas.errors import InvalidArchitectureError, InvalidSpaceError, MissingDependencyError
-from hardcorenas.networks.timm_bridge import to_timm_model
-from hardcorenas.space import Gate
+from hardcorenas.families import Gate
+from hardcorenas.networks.timm_bridge import require_counterpart, to_timm_model
 from hardcorenas.torchvision_import import prepare_torchvision
-from strategies import activations, architectures, stages
+from networks.timm_models import assert_same_costs, assert_same_outputs, randomise_
+from strategies import activations, architectures, timm_stages
 
 prepare_torchvision()
 timm = pytest.importorskip("timm")
@@ -38,24 +38,6 @@ def published_definition(variant):
     return caught["arch_def"]
 
 
-def randomise_(model, seed):
-    """Give every weight and statistic a value of its own, so that a mix-up cannot hide."""
-    generator = torch.Generator().manual_seed(seed)
-    for name, value in model.state_dict().items():
-        if value.is_floating_point():
-            noise = torch.rand(value.shape, generator=generator)
-            if name.endswith("running_var") or value.dim() == 1:
-                value.copy_(0.5 + noise)
-            else:
-                value.copy_((noise - 0.5) * 4 / value[0].numel() ** 0.5)
-
-
-def macs(model, images):
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model(images)
-    return counter.get_total_flops() // 2  # torch counts a multiplication and an addition as two
-
-
 @pytest.mark.parametrize("variant", "abcdef")
 def test_parity_with_the_published_models(variant):
     definition = published_definition(variant)
@@ -68,17 +50,8 @@ def test_parity_with_the_published_models(variant):
     theirs.load_state_dict(to_timm_model(architecture, ours).state_dict())
 
     images = torch.randn(2, 3, 224, 224, generator=torch.Generator().manual_seed(1))
-    with torch.no_grad():
-        expected, found = theirs(images), ours(images)
-    assert expected.std() > 1e-2  # the outputs say something
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-
-    num_params = sum(p.numel() for p in theirs.parameters())
-    assert sum(p.numel() for p in ours.parameters()) == num_params
-    assert hc.count(MOBILE, "params").cost(architecture) == num_params
-    num_macs = macs(theirs, images[:1])
-    assert macs(ours, images[:1]) == num_macs
-    assert hc.count(MOBILE, "macs").cost(architecture) == num_macs
+    assert_same_outputs(ours, theirs, images)
+    assert_same_costs(architecture, ours, theirs)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -95,9 +68,9 @@ def test_any_architecture_of_mobile_can_be_handed_to_timm(seed):
 
 @st.composite
 def expressible_spaces(draw):
-    """Spaces of every activation and gate that timm's MobileNetV3 class can build too."""
+    """Spaces of every activation, gate and family that timm's classes can build too."""
     activation = draw(activations)
-    strided = draw(stages), draw(stages)
+    stages = draw(st.lists(timm_stages, min_size=1, max_size=3))
     return hc.SearchSpace(
         name="random",
         resolution=draw(st.integers(1, 33)),
@@ -109,25 +82,25 @@ def expressible_spaces(draw):
             block_width=draw(st.integers(0, 20)),
             block_activation=draw(activations),
         ),
-        stages=[dataclasses.replace(stage, stride=min(stage.stride, 2)) for stage in strided],
-        head=hc.Head(draw(st.integers(1, 40)), draw(st.integers(1, 40)), activation),
+        stages=[dataclasses.replace(stage, stride=min(stage.stride, 2)) for stage in stages],
+        head=hc.Head(draw(st.integers(1, 40)), draw(st.integers(0, 40)), activation),
         se_gate=draw(st.sampled_from(get_args(Gate))),
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(architectures(of=expressible_spaces()))
 def test_parity_on_random_spaces(architecture):
     space = architecture.space
+    require_counterpart(space)
     ours = hc.build(space, architecture).eval()
     randomise_(ours, seed=0)
     theirs = to_timm_model(architecture, ours)
+    assert type(theirs).__name__ == ("MobileNetV3" if space.head.hidden_width else "EfficientNet")
     images = torch.randn(2, space.input_channels, space.resolution, space.resolution)
     with torch.no_grad():
         torch.testing.assert_close(theirs(images), ours(images), rtol=1e-4, atol=1e-5)
-    assert macs(theirs, images[:1]) == hc.count(space, "macs").cost(architecture)
-    num_params = sum(p.numel() for p in theirs.parameters())
-    assert num_params == hc.count(space, "params").cost(architecture)
+    assert_same_costs(architecture, ours, theirs)
 
 
 def _with_stem(**changes):
@@ -140,7 +113,6 @@ def _with_stem(**changes):
         (hc.SearchSpace.preset("mobile-paper"), "stem.activation"),
         (_with_stem(kernel_size=5), "stem.kernel_size"),
         (_with_stem(stride=1), "stem.stride"),
-        (MOBILE.replace(head=hc.Head(960)), "head.hidden_width"),
         (
             MOBILE.replace(
                 stages=[*MOBILE.stages, dataclasses.replace(MOBILE.stages[0], stride=2)]
@@ -157,6 +129,29 @@ def test_a_space_that_timm_builds_differently_is_refused(space, field):
     with pytest.raises(InvalidSpaceError, match="no counterpart in timm") as caught:
         to_timm_model(space.lightest, hc.build(space, space.lightest))
     assert caught.value.field == field
+
+
+def test_families_that_timm_lacks_are_refused():
+    families = [
+        hc.Family("fused_inverted_residual", expansions=[2]),
+        hc.Family("residual", expansions=[1]),
+    ]
+    stage = hc.Stage(24, 2, "relu", [1], families=families)
+    space = MOBILE.replace(stages=[MOBILE.stages[0], stage])
+    with pytest.raises(InvalidSpaceError, match="which lacks the family residual") as caught:
+        require_counterpart(space)
+    assert caught.value.field == "stages[1].families"
+
+    within, outside = (
+        hc.Architecture.parse(space, f"e3k3 e3k3 | {b}") for b in ("f-e2k3", "r-e1k3")
+    )
+    require_counterpart(within)
+    to_timm_model(within, hc.build(space, within))
+    for refuses in (require_counterpart, lambda a: to_timm_model(a, hc.build(space, a))):
+        with pytest.raises(
+            InvalidArchitectureError, match=r"timm's notation has no residual \(r-e1k3"
+        ):
+            refuses(outside)
 
 
 def test_a_missing_timm_is_named_with_its_extra():

@@ -7,6 +7,7 @@ import dataclasses
 import msgspec
 import pytest
 
+import hardcorenas as hc
 from hardcorenas.errors import HardcorenasError, InfeasibleBudgetError
 from hardcorenas.pipeline import table_step
 from hardcorenas.pipeline.config import Config
@@ -158,7 +159,10 @@ def test_a_torn_table_of_the_run_is_named(clock, tmp_path):
 
 def test_readings_of_another_setting_are_not_mixed_in(tmp_path):
     """Such as those of an interrupted run with other threads; the real clock is not reached."""
-    stage = dataclasses.replace(SPACE.stages[0], expansions=(2, 3, 4))
+    family = hc.Family(
+        "inverted_residual", expansions=(2, 3, 4), kernel_sizes=(3, 5), se=(False, True)
+    )
+    stage = dataclasses.replace(SPACE.stages[0], families=(family,))
     space = SPACE.replace(stages=(stage,))
     readings = tmp_path / "table.json.readings"
     readings.write_text(

@@ -136,7 +136,14 @@ def contents(folder):
 
 
 def latency_table(
-    *, device=None, runtime="onnxruntime", threads=1, batch_size=1, times=10, cold=False
+    *,
+    device=None,
+    runtime="onnxruntime",
+    threads=1,
+    batch_size=1,
+    times=10,
+    cold=False,
+    space=SPACE,
 ):
     """A table of the tiny space: so many nanoseconds for every MAC.
 
@@ -149,18 +156,19 @@ def latency_table(
         batch_size: Images at once.
         times: Nanoseconds a MAC.
         cold: Whether runs followed upon other work.
+        space: Another than the tiny one.
     """
     known = make_target(runtime, threads=threads, cold=cold).identity.to_dict()
-    counted = hc.count(SPACE, "macs")
+    counted = hc.count(space, "macs")
     return AdditiveTable(
-        SPACE,
+        space,
         "latency",
         "ns",
         times * counted.base,
         tuple(tuple(tuple(times * cost for cost in row) for row in rows) for rows in counted.costs),
         Provenance(
             "measured",
-            SPACE.resolution,
+            space.resolution,
             batch_size=batch_size,
             **(known | ({} if device is None else {"device": device})),
         ),

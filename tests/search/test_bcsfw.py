@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hardcorenas as hc
 import stress
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.resources import Budget
+from hardcorenas.search.baselines import search_evolution, search_random
 from hardcorenas.search.bcsfw import balanced_point, search_bcsfw
 from hardcorenas.search.frank_wolfe import Status, in_turn
+from hardcorenas.search.local import search_locally
 from hardcorenas.search.problem import Problem
+from hardcorenas.search.projection import project
 from hardcorenas.search.result import Evaluation
+from strategies import spaces
 from stress import nested
 from synthetic import AdditiveUtility
 
@@ -32,6 +38,44 @@ def test_a_few_thousand_random_problems_break_no_budget():
     assert counts["points"] > 10_000
     assert counts["points over budget"] == 0
     assert counts["networks over budget"] == 0
+
+
+@pytest.mark.slow
+@settings(max_examples=120, deadline=None)
+@given(spaces, st.integers(0, 2**32 - 1))
+def test_no_budget_is_broken_whatever_families_mix(space, seed):
+    """Counted budgets that a random network just keeps, every method, every network scored."""
+    rng = np.random.default_rng(seed)
+    tables = [hc.count(space, resource) for resource in ("macs", "params", "memory")]
+    chosen = rng.permutation(3)[: rng.integers(1, 4)]
+    witness = space.sample(rng)
+    problem = Problem(space, [Budget(tables[n], tables[n].cost(witness)) for n in chosen])
+    points, networks = [], []
+
+    def score(network):
+        networks.append(network)
+        return float(rng.standard_normal())
+
+    result = search_bcsfw(
+        problem,
+        stress.RandomGradient(problem, rng),
+        num_evaluations=6,
+        seed=seed,
+        callback=lambda _step, point: points.append(point),
+    )
+    assert not any(stress.exceeds(problem, point) for point in (*points, result.point))
+    starts = [
+        result.architecture,
+        *(project(problem, result.point, method).architecture for method in ("greedy", "joint")),
+        search_random(problem, score, num_evaluations=4, seed=seed).architecture,
+        search_evolution(problem, score, num_evaluations=8, seed=seed, population=4).architecture,
+    ]
+    drawn = stress.RandomGradient(problem, rng)(None)
+    gradient = problem.pad_gradient(drawn.alpha, drawn.beta)
+    local = search_locally(problem, starts, score, gradient=gradient, num_networks=12)
+    for network in (*starts, *networks, local.architecture):
+        assert not stress.network_exceeds(problem, network)
+        assert all(tables[n].cost(network) <= tables[n].cost(witness) for n in chosen)
 
 
 def test_the_stress_check_can_fail():

@@ -27,7 +27,7 @@ TINY = hc.SearchSpace(
         hc.Stage(8, 1, "relu", (1, 2), (2, 3), (3,), (False,)),
         hc.Stage(16, 2, "hard_swish", (1, 3), (2,), (3,), (False, True)),
     ),
-    head=hc.Head(width=16),
+    head=hc.Head(width=16, hidden_width=8),
 )
 
 
@@ -41,6 +41,11 @@ def test_json_round_trip_is_exact(architecture):
 
 @given(architectures())
 def test_timm_round_trip_is_exact(architecture):
+    in_timm = {"inverted_residual", "fused_inverted_residual", "depthwise_separable"}
+    if not {choice.family for blocks in architecture.stages for choice in blocks} <= in_timm:
+        with pytest.raises(InvalidArchitectureError, match="timm's notation has no"):
+            architecture.to_timm()
+        return
     definition = architecture.to_timm()
     assert hc.Architecture.from_timm(architecture.space, definition) == architecture
 
@@ -78,6 +83,19 @@ def test_timm_repeats_are_understood():
     definition = TINY.heaviest.to_timm()
     definition[1] = [definition[1][0], definition[1][1].replace("r1", "r2")]
     assert hc.Architecture.from_timm(TINY, definition) == TINY.heaviest
+    definition[1] = [definition[1][0].replace("r1", "r3")]  # of which only the first is strided
+    assert hc.Architecture.from_timm(TINY, definition) == TINY.heaviest
+
+
+def test_a_forced_input_width_is_heeded_as_timm_does():
+    definition = TINY.lightest.to_timm()
+    forced = [[f"{text}_fc64" for text in group] for group in definition[:-1]]
+    assert hc.Architecture.from_timm(TINY, [*forced, definition[-1]]) == TINY.lightest  # not in ir
+    fused = hc.Family("fused_inverted_residual", expansions=[1, 4])
+    stage = hc.Stage(24, 1, "relu", [1], families=[fused])
+    space = TINY.replace(stages=[stage], stem=hc.Stem(width=16), head=hc.Head(32, 0, "relu"))
+    for text, found in (("e4_c24", "f-e4k3"), ("e2_c24_fc32", "f-e4k3"), ("e2_c24_fc8", "f-e1k3")):
+        assert str(hc.Architecture.from_timm(space, [[f"er_r1_k3_s1_{text}"]])) == found
 
 
 @pytest.mark.parametrize(
@@ -88,17 +106,23 @@ def test_timm_repeats_are_understood():
         (lambda d: None, "one list of strings"),
         (lambda d: [[1]] * 3, "one list of strings"),
         (lambda d: [[s.replace("k3", "k３") for s in d[0]], *d[1:]], "'k３' is not understood"),
-        (lambda d: [[s.replace("c8", "c9") for s in d[0]], *d[1:]], "should have c8"),
-        (lambda d: [[s.replace("ir", "ds") for s in d[0]], *d[1:]], "should be an ir block"),
-        (lambda d: [[s.replace("nre", "nsw") for s in d[0]], *d[1:]], "activation relu"),
-        (lambda d: [[s.replace("s1", "s2") for s in d[0]], *d[1:]], "should have s1"),
-        (lambda d: [d[0], [s + "_se0.5" for s in d[1]], d[2]], "should have se0.25"),
-        (lambda d: [[s + "_noskip" for s in d[0]], *d[1:]], "'noskip' is not understood"),
+        (
+            lambda d: [[s.replace("c8", "c9") for s in d[0]], *d[1:]],
+            "expected one of ir_r1_k3_s1_e2_c8_nre",
+        ),
+        (lambda d: [[s.replace("ir", "ds") for s in d[0]], *d[1:]], "expected one of ir_r1"),
+        (lambda d: [[s.replace("nre", "nsw") for s in d[0]], *d[1:]], "expected one of ir_r1"),
+        (lambda d: [[s.replace("s1", "s2") for s in d[0]], *d[1:]], "expected one of ir_r1"),
+        (
+            lambda d: [d[0], [s + "_se0.5" for s in d[1]], d[2]],
+            "ir_r1_k3_s2_e2_c16_se0.25 in space",
+        ),
+        (lambda d: [[s + "_noskip" for s in d[0]], *d[1:]], "got 'ir_r1_k3_s1_e2_c8_nre_noskip'"),
         (
             lambda d: [[s.replace("e2", "e7") for s in d[0]], *d[1:]],
-            "e7k3 is not one of the choices",
+            "got 'ir_r1_k3_s1_e7_c8_nre'",
         ),
-        (lambda d: [[s.replace("k3", "k4") for s in d[0]], *d[1:]], "odd kernel"),
+        (lambda d: [[s.replace("k3", "k4") for s in d[0]], *d[1:]], "got 'ir_r1_k4_s1_e2_c8_nre'"),
         (lambda d: [[d[0][0].replace("r1", "r999999")], *d[1:]], "depth 3 is not one of 1, 2"),
         (lambda d: [*d[:2], ["cn_r1_k1_s1_c99"]], "head: expected"),
     ],
@@ -114,11 +138,11 @@ def test_a_foreign_timm_definition_is_refused(change, message):
         ("e2k3", "expected 2 stages"),
         ("e2k3 | ", "depth 0 is not one of 1, 3"),
         ("e2k3 | e2k3 e2k3", r"stages\[1\]: depth 2 is not one of 1, 3"),
-        ("e2k3 | e9k3", "e9k3 is not one of the choices e2k3 e2k3se"),
-        ("e2k3 | E2K3", "'E2K3' is not a block"),
-        ("e2k3 | e2k4", "odd kernel size"),
-        ("e2k3 | e２k3", "is not a block"),
-        ("e2k3 | e2k" + "3" * 5000, "is not a block"),
+        ("e2k3 | e9k3", "'e9k3' is not one of the choices e2k3 e2k3se"),
+        ("e2k3 | E2K3", "'E2K3' is not one of the choices"),
+        ("e2k3 | e2k4", "'e2k4' is not one of the choices"),
+        ("e2k3 | e２k3", "is not one of the choices"),
+        ("e2k3 | e2k" + "3" * 5000, "is not one of the choices"),
     ],
 )
 def test_a_wrong_compact_form_is_refused(text, message):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 
 import hardcorenas as hc
-from hardcorenas.errors import ArtifactError, InvalidSpaceError
+from hardcorenas.errors import ArtifactError, InvalidArgumentError, InvalidSpaceError
 from hardcorenas.space import preset_names, preset_text
 from strategies import spaces
 
@@ -21,6 +21,7 @@ def test_size_of_mobile_is_exact():
     # By hand: five stages of 12² + 12³ + 12⁴ each; the paper's variant adds one block of 12.
     assert hc.SearchSpace.preset("mobile").size == (144 + 1728 + 20736) ** 5
     assert hc.SearchSpace.preset("mobile-paper").size == 22608**5 * 12
+    assert hc.SearchSpace.preset("lite").size == (36 + 216 + 1296) ** 5 * 6
 
 
 def test_mobile_paper_follows_the_appendix():
@@ -214,7 +215,7 @@ def test_lists_and_numpy_numbers_make_the_same_space():
     assert type(stage.width) is int
     assert space.replace(stages=list(space.stages)) == space
     assert space.replace(resolution=np.int32(28)) == space
-    assert hc.SearchSpace.from_dict(dataclasses.asdict(space)) == space
+    assert hc.SearchSpace.from_dict(space.to_dict()) == space
 
 
 def test_a_space_beyond_all_counting_is_refused():
@@ -243,3 +244,86 @@ def test_endless_nesting_is_refused(depth, tmp_path):
     (tmp_path / "a.toml").write_text("a = " + "[" * depth)
     with pytest.raises(InvalidSpaceError, match="is not a search space in TOML"):
         hc.SearchSpace.load(tmp_path / "a.toml")
+
+
+# As they were before a space could list resolutions: files and folders of users depend on them.
+FINGERPRINTS = {
+    "gray28": "b0f0fd1070614ec4",
+    "rgb32": "17ff80c85d42ae78",
+    "mobile": "d4fbe85ce2570ab0",
+    "mobile-paper": "cc9ea84cb293a171",
+}
+
+
+@pytest.mark.parametrize("name", sorted(FINGERPRINTS))
+def test_a_single_resolution_is_written_as_ever(name):
+    space = hc.SearchSpace.preset(name)
+    assert space.fingerprint == FINGERPRINTS[name]
+    assert "resolutions" not in space.to_dict()
+
+
+def toml_with(tmp_path, lines):
+    """Read the small grey preset with other lines instead of its resolution."""
+    text = preset_text("gray28")
+    (old,) = [line for line in text.splitlines() if line.startswith("resolution")]
+    (tmp_path / "my.toml").write_text(text.replace(old, lines))
+    return hc.SearchSpace.load(tmp_path / "my.toml")
+
+
+@pytest.mark.parametrize(
+    "lines", ["resolutions = [20, 24, 28]", "resolution = 28\nresolutions = [20, 24, 28]"]
+)
+def test_several_resolutions_are_read_from_toml(tmp_path, lines):
+    space, one = toml_with(tmp_path, lines), hc.SearchSpace.preset("gray28")
+    assert space == one.replace(resolutions=[20, 24, 28])
+    assert (space.resolution, space.resolutions) == (28, (20, 24, 28))
+    assert space.fingerprint not in (one.fingerprint, one.replace(resolutions=(20, 28)).fingerprint)
+    again = hc.SearchSpace.from_dict(json.loads(json.dumps(space.to_dict())))
+    assert again == space
+    network = hc.Architecture.from_json(space.heaviest.to_json())
+    assert network.space == space
+
+
+def test_a_list_of_one_resolution_is_that_resolution(tmp_path):
+    assert toml_with(tmp_path, "resolutions = [28]") == hc.SearchSpace.preset("gray28")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("resolutions = []", "resolution: is missing"),
+        ("", "resolution: is missing"),
+        ("resolutions = 28", "resolutions: expected a list"),
+        ("resolutions = [28, 24]", "resolutions: expected rising values"),
+        ("resolutions = [24, 24]", "resolutions: expected rising values"),
+        ("resolutions = [24, 28.5]", r"resolutions\[1\]: expected a whole number"),
+        ("resolutions = [0, 28]", r"resolutions\[0\]: expected a whole number"),
+        ("resolution = 24\nresolutions = [24, 28]", "resolution: expected 28, the largest"),
+        ("resolution = 32\nresolutions = [24, 28]", "resolution: expected 28, the largest"),
+    ],
+)
+def test_mistakes_in_resolutions_are_named(tmp_path, lines, words):
+    with pytest.raises(InvalidSpaceError, match=rf"^{words}") as caught:
+        toml_with(tmp_path, lines)
+    assert "\n" not in str(caught.value)
+    assert "my.toml" in str(caught.value)
+
+
+def test_one_of_several_resolutions_is_a_space_of_its_own():
+    one = hc.SearchSpace.preset("gray28")
+    space = one.replace(resolutions=np.array([20, 28]))
+    assert space.at(28) == one
+    assert space.at(20) == space.replace(resolution=20) == one.replace(resolution=20)
+    assert space.at_each() == (one.replace(resolution=20), one)
+    assert one.at_each() == (one,)
+    assert space.replace(num_classes=3).resolutions == (20, 28)
+    for some in (space, one):
+        with pytest.raises(InvalidArgumentError, match=r"resolution: expected .*28.*, got 24"):
+            some.at(24)
+
+
+def test_where_one_resolution_is_needed_several_are_refused():
+    space = hc.SearchSpace.preset("gray28").replace(resolutions=(20, 28))
+    with pytest.raises(InvalidSpaceError, match=r"lists 20, 28.*--resolution.*space\.at") as caught:
+        hc.measure(space, minutes=0.001)
+    assert "\n" not in str(caught.value)

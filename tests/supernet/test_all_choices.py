@@ -12,7 +12,6 @@ from torch.nn import functional
 
 import hardcorenas as hc
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.networks.blocks import InvertedResidual
 from hardcorenas.supernet.all_choices import all_choices_gradient
 from hardcorenas.supernet.paths import sample_paths
 from strategies import spaces
@@ -31,9 +30,10 @@ def naive_gradient(supernet, images, labels, paths):
             block = supernet.blocks[number][position]
             weights = one_hot(paths.choices[number][position], range(len(stage.choices)), x)
             outputs = []
-            for choice, shape in enumerate(block.shapes):
-                plain = InvertedResidual(shape).to(x.dtype).eval()
-                plain.load_state_dict(block.state_of_choice(choice))
+            slot = supernet.space.slot(number, position)
+            for number_of_choice, choice in enumerate(stage.choices):
+                plain = choice.build(slot).to(x.dtype).eval()
+                plain.load_state_dict(block.state_of_choice(number_of_choice))
                 outputs.append(plain(x))
             x = sum(weights[:, c, None, None, None] * output for c, output in enumerate(outputs))
             alpha[-1].append(weights)

@@ -14,7 +14,7 @@ import hardcorenas as hc
 from hardcorenas.errors import InvalidArchitectureError, InvalidArgumentError
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.supernet.paths import sample_path, sample_paths
-from strategies import spaces
+from strategies import inverted_spaces, spaces
 
 pytestmark = pytest.mark.slow
 
@@ -121,7 +121,7 @@ def test_paths_must_be_as_many_as_images():
 
 
 @settings(max_examples=25, deadline=None)
-@given(spaces)
+@given(inverted_spaces)
 def test_spreading_makes_every_norm_the_heaviest_ones(space):
     supernet = shaken(space)
     heaviest = supernet.extract(space.heaviest).state_dict()

@@ -10,20 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hardcorenas as hc
-from hardcorenas.networks.layout import cell_shapes
+from hardcorenas.families.inverted_residual.routing import Router
 from hardcorenas.supernet.paths import (
-    EXPANSIONS_AT_ONCE,
     FEWEST_IMAGES,
+    GROUPS_AT_ONCE,
+    MIXED_GROUPS_AT_ONCE,
     Paths,
     draw_paths,
     sample_paths,
 )
-from hardcorenas.supernet.routing import Router
-from strategies import spaces
+from strategies import inverted_spaces, spaces
 from supernet.supernet_tools import paths_of_each
 
 MOBILE = hc.SearchSpace.preset("mobile")
 UNIT = 2**30  # points hold probabilities as whole numbers of this part
+
+
+def shapes_of_first_block(space):
+    return tuple(choice.shape(space.slot(0, 0)) for choice in space.stages[0].choices)
 
 
 def probabilities(rng, size, width):
@@ -78,6 +82,68 @@ def test_every_depth_and_every_choice_is_equally_likely():
         assert statistic < freedom + 5 * np.sqrt(2 * freedom)
 
 
+MIXED = MOBILE.replace(
+    stages=[
+        hc.Stage(
+            width=16,
+            stride=1,
+            activation="relu",
+            depths=(1, 2),
+            families=[
+                hc.Family("inverted_residual", expansions=[2, 4], kernel_sizes=[3, 5], se=[True]),
+                hc.Family("skip"),
+                hc.Family("residual", kernel_sizes=[3, 5, 7]),
+            ],
+        ),
+        hc.Stage(
+            width=16,
+            stride=1,
+            activation="relu",
+            depths=(2,),
+            families=[hc.Family("skip"), hc.Family("convnext", expansions=[1, 2, 4])],
+        ),
+        hc.Stage(
+            width=16,
+            stride=1,
+            activation="relu",
+            depths=(1,),
+            families=[
+                hc.Family("inverted_residual", expansions=[2], kernel_sizes=[3, 5, 7]),
+                hc.Family("inverted_residual", expansions=[3], kernel_sizes=[5]),
+                hc.Family("depthwise_separable"),
+            ],
+        ),
+    ]
+)
+
+
+@pytest.mark.parametrize("num_images", [1, 16, 61, 200])
+def test_every_choice_is_equally_likely_where_families_mix(num_images):
+    """Whatever the sizes of the families, and however many groups the batch is enough for."""
+    rng, draws = np.random.default_rng(num_images), 4000
+    counts = [Counter(), Counter(), Counter()]
+    for _ in range(draws):
+        paths = sample_paths(MIXED, num_images, rng)
+        image = int(rng.integers(num_images))
+        for number, indices in enumerate(paths.architecture(MIXED, image).indices):
+            counts[number][indices[0]] += 1
+    for stage, found in zip(MIXED.stages, counts, strict=True):
+        options = len(stage.choices)
+        expected = draws / options
+        statistic = sum((count - expected) ** 2 / expected for count in found.values())
+        assert len(found) == options
+        assert statistic < options - 1 + 5 * np.sqrt(2 * (options - 1))
+
+
+def test_where_families_mix_a_batch_has_few_groups():
+    rng = np.random.default_rng(9)
+    for _ in range(50):
+        paths = sample_paths(MIXED, 200, rng)
+        for stage, blocks in zip(MIXED.stages, paths.choices, strict=True):
+            chosen = {stage.choices[c] for c in blocks[0].tolist()}
+            assert len({(c.family, c.together) for c in chosen}) <= MIXED_GROUPS_AT_ONCE
+
+
 def test_choices_of_two_blocks_are_independent():
     rng = np.random.default_rng(1)
     pairs = Counter()
@@ -97,7 +163,7 @@ def test_within_a_batch_choices_are_dealt_evenly():
             assert max(running.values()) - min(running.values()) <= 1
             enough = running.total() >= 2 * 2 * FEWEST_IMAGES  # two expansions, two kernels
             expansions = {stage.choices[c].expansion for c in running}
-            assert len(expansions) == (EXPANSIONS_AT_ONCE if enough else 1)
+            assert len(expansions) == (GROUPS_AT_ONCE if enough else 1)
 
 
 def test_few_images_share_one_expansion():
@@ -220,9 +286,9 @@ def test_architectures_become_paths_and_come_back(space, seed):
 
 
 @settings(max_examples=200, deadline=None)
-@given(spaces, st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=40))
+@given(inverted_spaces, st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=40))
 def test_every_image_runs_its_channels_once_and_with_its_kernel(space, drawn):
-    shapes = cell_shapes(space)[0][0]
+    shapes = shapes_of_first_block(space)
     chosen = np.array(drawn) % len(shapes)
     routing = Router(shapes).route(chosen)
     assert sorted(routing.order) == list(range(len(chosen)))
@@ -247,7 +313,7 @@ def test_every_image_runs_its_channels_once_and_with_its_kernel(space, drawn):
 
 
 def test_two_kernels_need_no_copies():
-    router = Router(cell_shapes(MOBILE)[0][0])
+    router = Router(shapes_of_first_block(MOBILE))
     routing = router.route(np.random.default_rng(5).integers(12, size=64))
     assert len(routing.slices) == 3
     assert all(len(piece.runs) == 1 for piece in routing.slices)
@@ -255,5 +321,5 @@ def test_two_kernels_need_no_copies():
 
 @pytest.mark.parametrize("choice", range(12))
 def test_one_choice_for_all_is_one_slice(choice):
-    router = Router(cell_shapes(MOBILE)[0][0])
+    router = Router(shapes_of_first_block(MOBILE))
     assert len(router.route(np.full(8, choice)).slices) == 1

@@ -14,7 +14,7 @@ from torch.nn import functional
 from hardcorenas.jobs.signals import StopSignals
 from hardcorenas.supernet.model import Supernet
 from hardcorenas.train.evaluate import accuracy, recalibrate_, score
-from hardcorenas.train.loop import Callbacks, Phase, train
+from hardcorenas.train.loop import Callbacks, Phase, Supervised, train
 from supernet.supernet_tools import paths_of_each
 from train.tiny_task import ALONE, RECIPE, SIDE, SPACE, image_data, statistics_of
 
@@ -51,7 +51,9 @@ def train_quietly(model, task, recipe, *, epochs=1, processes=ALONE, data=None, 
     told = {"save": lambda state: None, "progress": lambda step, **facts: None}
     told["epoch_done"] = lambda model, step: None
     callbacks = Callbacks(**{**told, **options.pop("callbacks", {})})
-    phase = Phase("heaviest", options.pop("number", 0), task, epochs, learning_rate=0.1)
+    sides = options.pop("resolutions", ())
+    number = options.pop("number", 0)
+    phase = Phase("heaviest", number, task, epochs, learning_rate=0.1, resolutions=sides)
     common = {"seed": 0, "processes": processes, "callbacks": callbacks, "signals": StopSignals()}
     return train(model, phase, data or image_data(), recipe, **{**common, **options})
 
@@ -109,6 +111,26 @@ def meet(processes):
         "accuracy": accuracy(supernet.eval(), data, data.heldout, processes),
         "score": score(supernet, SPACE.heaviest, data, processes, limit=17),
     }
+
+
+class Sides(nn.Module):
+    """Remembers the sides of the images that it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale, self.seen = nn.Parameter(torch.ones(3)), []
+
+    def forward(self, images):
+        self.seen.append(images.shape[-1])
+        return images.mean((1, 2, 3))[:, None] * self.scale
+
+
+def sides_of_steps(processes, resolutions):
+    """Train; return for each step the sum of its sides over processes, and of their squares."""
+    model, recipe = Sides(), RECIPE.replace(ema_decay=0)
+    options = {"processes": processes, "resolutions": resolutions, "epochs": 3}
+    train_quietly(model, Supervised(3), recipe, **options)
+    return [processes.sum(side, side**2) for side in model.seen]
 
 
 def first_fails(processes, folder):

@@ -69,7 +69,7 @@ class SupernetFile(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_onl
     seconds: NotNegative
 
 
-class FinetuneRunFile(Artifact, frozen=True, forbid_unknown_fields=True):
+class FinetuneRunFile(Artifact, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """``run.json`` of a fine-tuning: what it is of, written before it begins.
 
     Attributes:
@@ -81,6 +81,7 @@ class FinetuneRunFile(Artifact, frozen=True, forbid_unknown_fields=True):
         distillation: Share of the loss that follows the heaviest network.
         start: Which weights it began with.
         seed: Decides everything random.
+        resolution: Side of its images, where the supernet was trained on several.
     """
 
     KIND: ClassVar[str] = "finetune-run"
@@ -93,6 +94,7 @@ class FinetuneRunFile(Artifact, frozen=True, forbid_unknown_fields=True):
     distillation: float
     start: str
     seed: int
+    resolution: int | None = None
 
 
 class FinetunedFile(Judged, StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -72,7 +72,8 @@ def measure(
         return
     if space is None:
         raise HardcorenasError("name a space to measure, such as: hardcorenas measure mobile")
-    chosen = changed_space(SearchSpace.load(space), resolution, classes)
+    declared = SearchSpace.load(space)
+    chosen = changed_space(declared, resolution, classes)
     plan = Plan(chosen, where.batch_size, **vars(timed))
     if bundle is not None:
         if where != dataclasses.replace(_USUAL, batch_size=where.batch_size):
@@ -85,7 +86,7 @@ def measure(
     if where.target not in TARGETS:
         expected = ", ".join(TARGETS)
         raise HardcorenasError(f"--target: expected one of {expected}, got {shown(where.target)}")
-    path = output or _default_output(chosen, where)
+    path = output or _default_output(declared, chosen, where)
     require_output(path, "hardcorenas.table")
     readings = path.with_name(f"{path.name}.readings")
     if readings.exists():
@@ -145,7 +146,7 @@ def print_summary(table: ResourceTable) -> None:
     print()
 
 
-def _default_output(space: SearchSpace, where: TargetSettings) -> Path:
+def _default_output(declared: SearchSpace, space: SearchSpace, where: TargetSettings) -> Path:
     """Return a name that tells tables of different settings apart."""
     parts = [space.name, where.target]
     if where.threads != 1:
@@ -157,7 +158,8 @@ def _default_output(space: SearchSpace, where: TargetSettings) -> Path:
     if where.cold:
         parts.append("cold")
     is_preset = space.name in preset_names()
-    if is_preset and SearchSpace.preset(space.name).resolution != space.resolution:
+    is_other = is_preset and SearchSpace.preset(space.name).resolution != space.resolution
+    if is_other or declared.resolutions:
         parts.append(f"{space.resolution}px")
     return Path("-".join(parts) + ".json")
 

@@ -87,6 +87,8 @@ def finetune(
             "--architecture: another network needs another folder; give --output"
         )
     else:
+        if run.has_several:  # at that of the found network
+            run = run.seen_by(place.load_architecture().space)
         network = chosen_architecture(run.space, architecture)
     usual = place.finetune if settings.start == "supernet" else folder / settings.start
     job = FinetuneJob(

@@ -163,6 +163,7 @@ class RunProgress(Watcher):
         self._bar = bar
         self._training = TrainingProgress(bar, title, config.training.recipe_for(space))
         self._problem: Problem | None = None
+        self._has_several = bool(space.resolutions)
 
     def begin(self, step: str, note: str) -> None:
         """Print the name of a step."""
@@ -188,6 +189,8 @@ class RunProgress(Watcher):
         """Print what the budgets leave."""
         self._problem = problem
         self._print("")
+        if self._has_several:
+            self._print(f"at {problem.space.resolution}×{problem.space.resolution}:")
         print_tightness(problem)
 
     def training(self, moment: Moment) -> None:

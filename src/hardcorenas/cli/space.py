@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from hardcorenas.cli.arguments import WholeNumber, changed_space, chosen_architecture
 from hardcorenas.cli.terminal import print_table, text_table
-from hardcorenas.errors import HardcorenasError, shown
+from hardcorenas.errors import HardcorenasError, InvalidArchitectureError, shown
 from hardcorenas.files import is_file
 from hardcorenas.networks import layout
 from hardcorenas.resources.table import count
@@ -19,6 +19,7 @@ from hardcorenas.resources.units import COUNTED
 from hardcorenas.space import Architecture, SearchSpace, preset_names, preset_text
 
 if TYPE_CHECKING:
+    from hardcorenas.families import Family
     from hardcorenas.resources import ResourceTable
 
 
@@ -108,26 +109,23 @@ def _print_space(space: SearchSpace, tables: dict[str, ResourceTable]) -> None:
         f"{space.name}: {space.resolution}×{space.resolution}×{space.input_channels} images, "
         f"{space.num_classes} classes"
     )
+    if space.resolutions:
+        sides = ", ".join(map(str, space.resolutions))
+        print(f"resolutions: {sides}; what follows is at {space.resolution}")
     size = f"{space.size:,}" if space.size < 10**40 else f"{Decimal(space.size):.2e}"
     print(f"{size} architectures\n")
-    stages = text_table(
-        "stage", "width", "stride", "activation", "depths", "expansions", "kernels", "SE"
-    )
+    stages = text_table("stage", "width", "stride", "activation", "depths", "blocks")
+    stages.columns[-1].justify = "left"
     stem = space.stem
     stages.add_row("stem", str(stem.width), str(stem.stride), stem.activation)
     if stem.block_width:
         stages.add_row("", str(stem.block_width), "1", stem.block_activation)
     for number, stage in enumerate(space.stages):
-        stages.add_row(
-            str(number),
-            str(stage.width),
-            str(stage.stride),
-            stage.activation,
-            _words(stage.depths),
-            _words(stage.expansions),
-            _words(stage.kernel_sizes),
-            _words("on" if se else "off" for se in stage.se),
-        )
+        sizes = [str(number), str(stage.width), str(stage.stride), stage.activation]
+        first = [*sizes, _words(stage.depths)]
+        for family in stage.families:
+            stages.add_row(*first, _allowed(family))
+            first = [""] * len(first)
     stages.add_row("head", str(space.head.width), "1", space.head.activation)
     if space.head.hidden_width:
         stages.add_row("", str(space.head.hidden_width), "", space.head.activation)
@@ -169,10 +167,10 @@ def _rows(architecture: Architecture, tables: dict[str, ResourceTable]) -> list[
                 {
                     "block": f"{stage}.{position}",
                     "choice": str(architecture.stages[stage][position]),
-                    "in_channels": shape.in_channels,
-                    "out_channels": shape.out_channels,
-                    "in_size": shape.in_size,
-                    "out_size": shape.out_size,
+                    "in_channels": shape.slot.in_channels,
+                    "out_channels": shape.slot.out_channels,
+                    "in_size": shape.slot.in_size,
+                    "out_size": shape.slot.out_size,
                 }
                 | {resource: costs[resource][stage][position] for resource in tables}
             )
@@ -202,10 +200,17 @@ def _network_json(architecture: Architecture, tables: dict[str, ResourceTable]) 
     return {
         "space": architecture.space.name,
         "architecture": str(architecture),
-        "timm": architecture.to_timm(),
+        "timm": _timm(architecture),
         **_totals(architecture, tables),
         "blocks": _rows(architecture, tables),
     }
+
+
+def _timm(architecture: Architecture) -> list[list[str]] | None:
+    try:
+        return architecture.to_timm()
+    except InvalidArchitectureError:
+        return None  # timm has no such blocks
 
 
 def _totals(architecture: Architecture, tables: dict[str, ResourceTable]) -> dict[str, int]:
@@ -215,6 +220,19 @@ def _totals(architecture: Architecture, tables: dict[str, ResourceTable]) -> dic
 def _amounts(architecture: Architecture, tables: dict[str, ResourceTable]) -> list[str]:
     totals = _totals(architecture, tables)
     return [f"{totals['macs']:,}", f"{totals['params']:,}", _bytes(totals["memory"])]
+
+
+def _allowed(family: Family) -> str:
+    """Return a family and its options, such as "inverted residual e2,4 k3,5 ±se"."""
+    words = [family.name.replace("_", " ")]
+    for axis, values in family.options:
+        if values == (True,):
+            words.append(axis)
+        elif values == (False, True):
+            words.append(f"±{axis}")
+        elif values != (False,):
+            words.append(f"{axis[0]}{','.join(map(str, values))}")
+    return " ".join(words)
 
 
 def _words(values: Any) -> str:

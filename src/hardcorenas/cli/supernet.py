@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from hardcorenas.cli.arguments import Output, changed_space, option, options
+from hardcorenas.cli.arguments import Output, WholeNumber, changed_space, option, options
 from hardcorenas.cli.terminal import (
     ProgressBar,
     TrainingProgress,
@@ -104,6 +104,7 @@ def search(
     *,
     budget: Annotated[list[str], Parameter(group=_SOUGHT, negative="")],
     table: Annotated[Path | None, Parameter(group=_SOUGHT)] = None,
+    resolution: Annotated[WholeNumber | None, Parameter(group=_SOUGHT)] = None,
     output: Annotated[Output, Parameter(group=_SOUGHT)] = None,
     data: Annotated[str | None, Parameter(group=_SOUGHT)] = None,
     settings: Annotated[SearchSettings, options(SearchSettings, _HOW)] = Config.search,
@@ -120,6 +121,7 @@ def search(
         budget: What may not be exceeded: 12ms, latency.p95=15ms, macs=300M, params=4M, memory=2MB,
             or with a table of its own: phone.json=9ms. May be repeated.
         table: A latency table of the device, as `hardcorenas measure` wrote it.
+        resolution: Where the supernet has several: at which to search; by default the table's.
         output: Folder for the network; by default RUN/networks/BUDGETS.
         data: Where the images are, if not where they were.
         settings: How to search.
@@ -129,9 +131,15 @@ def search(
     from hardcorenas.search.on_supernet.network_folder import NetworkFolder, network_name
     from hardcorenas.train.trained import TrainedSupernet
 
-    space = TrainedSupernet.open(run).space
-    budgets = read_budgets(budget, space, None if table is None else ResourceTable.load(table))
-    folder = output or run / "networks" / network_name(budgets, settings, seed)
+    supernet = TrainedSupernet.open(run)
+    latencies = None if table is None else ResourceTable.load(table)
+    if resolution is None and supernet.has_several and latencies is not None:
+        resolution = latencies.space.resolution
+    space = supernet.space if resolution is None else supernet.space.at(resolution)
+    space.require_one_resolution()
+    budgets = read_budgets(budget, space, latencies)
+    name = network_name(budgets, settings, seed, with_side=supernet.has_several)
+    folder = output or run / "networks" / name
     job = SearchJob(run, folder, tuple(budgets), settings, data, seed=seed)
     problem = Problem(space, budgets)
     if is_first_process():

@@ -171,7 +171,7 @@ def export(
         folder: Where to write; made if it is not there.
         formats: ``onnx`` for ONNX Runtime and others, for ``batch_size`` images; ``torch`` for
             ``torch.export.load``, for any number of them; ``safetensors`` for ``hc.load``; ``timm``
-            for timm's MobileNetV3 class.
+            for timm's MobileNetV3 or EfficientNet class.
         batch_size: Images at once of the ONNX file: that of the latency table.
 
     Raises:
@@ -179,6 +179,7 @@ def export(
         ArtifactError: If the weights are not the architecture's or not finite, or the folder cannot
             be written to.
         InvalidSpaceError: If timm has no such networks.
+        InvalidArchitectureError: If timm has no such blocks.
     """
     return _export(network, card, Path(folder), formats, batch_size, inputs="")
 
@@ -199,7 +200,7 @@ def _export(
         )
     TargetSettings(batch_size=batch_size)
     if "timm" in chosen:
-        require_counterpart(card.architecture.space)
+        require_counterpart(card.architecture)
     reference = copy.deepcopy(network).eval().cpu()
     saved_network.require_weights_of(card, reference.state_dict(), source="the network")
     images = _example_images(card, batch_size)
@@ -298,7 +299,7 @@ def export_step(
         formats: Which formats.
         batch_size: Images at once of the ONNX file.
     """
-    supernet = TrainedSupernet.open(run)
+    supernet = TrainedSupernet.open(run).seen_by(architecture.space)
     card = supernet.card(architecture)
 
     def make() -> None:

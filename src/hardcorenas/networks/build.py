@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from hardcorenas.errors import InvalidArchitectureError
+from hardcorenas.families.layers import initialise_
 from hardcorenas.networks import layout
-from hardcorenas.networks.blocks import Classifier, InvertedResidual, conv_norm_act
+from hardcorenas.networks.blocks import Classifier, convolution
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Network(nn.Module):
-    """A stem, stages of inverted-residual blocks and a head; takes images of any size."""
+    """A stem, stages of blocks and a head; takes images of any size."""
 
     def __init__(self, stem: nn.Module, stages: nn.Module, head: nn.Module) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ def build(space: SearchSpace, architecture: Architecture) -> Network:
     architecture = Architecture(space, architecture.stages)
     stages = nn.Sequential(
         *(
-            nn.Sequential(*(InvertedResidual(shape) for shape in shapes))
+            nn.Sequential(*(shape.build() for shape in shapes))
             for shapes in layout.block_shapes(architecture)
         )
     )
@@ -60,9 +60,9 @@ def build_stem(space: SearchSpace) -> nn.Sequential:
     """Return the fixed start of a space's networks: a convolution and, if wanted, a block."""
     conv, block = layout.stem_shapes(space)
     stem = nn.Sequential()
-    stem.add_module("conv", conv_norm_act(conv))
+    stem.add_module("conv", convolution(conv))
     if block is not None:
-        stem.add_module("block", InvertedResidual(block))
+        stem.add_module("block", block.build())
     return stem
 
 
@@ -73,16 +73,3 @@ def channels_last(network: Network) -> Network:
     their own; where they have three, the images decide.
     """
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
-
-
-def initialise_(network: nn.Module) -> None:
-    """Draw fresh weights for the convolutions, scaled by what each input reaches (fan out).
-
-    Linear layers and norms keep what torch gives them.
-    """
-    for module in network.modules():
-        if isinstance(module, nn.Conv2d):
-            fan_out = module.kernel_size[0] ** 2 * module.out_channels // module.groups
-            nn.init.normal_(module.weight, 0.0, math.sqrt(2.0 / fan_out))
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)

@@ -1,13 +1,19 @@
-"""Networks handed to timm, for spaces that timm's MobileNetV3 class can express."""
+"""Networks handed to timm, where its classes can express them.
+
+With a hidden layer in the head they are timm's ``MobileNetV3``, without one its ``EfficientNet``.
+"""
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from hardcorenas.errors import InvalidArchitectureError, InvalidSpaceError, MissingDependencyError
+from hardcorenas.networks import layout
 from hardcorenas.networks.build import build
+from hardcorenas.space import Architecture
 from hardcorenas.torchvision_import import prepare_torchvision
 
 if TYPE_CHECKING:
@@ -15,25 +21,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
-    from hardcorenas.space import Architecture, SearchSpace
-
-# Names inside a block: ours, timm's. A block without expansion is another class in timm.
-_INVERTED_RESIDUAL = {
-    "expand.conv": "conv_pw",
-    "expand.norm": "bn1",
-    "depthwise.conv": "conv_dw",
-    "depthwise.norm": "bn2",
-    "se.reduce": "se.conv_reduce",
-    "se.expand": "se.conv_expand",
-    "project.conv": "conv_pwl",
-    "project.norm": "bn3",
-}
-_SEPARABLE = {
-    "depthwise.conv": "conv_dw",
-    "depthwise.norm": "bn1",
-    "project.conv": "conv_pw",
-    "project.norm": "bn2",
-}
+    from hardcorenas.families import BlockShape
+    from hardcorenas.space import SearchSpace
 
 
 def to_timm_model(architecture: Architecture, network: nn.Module) -> nn.Module:
@@ -58,9 +47,17 @@ def to_timm_model(architecture: Architecture, network: nn.Module) -> nn.Module:
     return model
 
 
-def require_counterpart(space: SearchSpace) -> None:
-    """Refuse a space whose networks cannot be handed to timm: it has no such, or is missing."""
-    _require_expressible(space)
+def require_counterpart(of: SearchSpace | Architecture) -> None:
+    """Refuse a space or architecture that cannot be handed to timm: it has no such, or is missing.
+
+    Of a space every network has to have its counterpart.
+    """
+    if isinstance(of, Architecture):
+        _require_expressible(of.space)
+        of.to_timm()
+    else:
+        _require_expressible(of)
+        _require_families(of)
     if find_spec("timm") is None:
         raise MissingDependencyError("timm", "timm", "handing a network to timm")
 
@@ -81,27 +78,33 @@ def _timm_model(architecture: Architecture) -> nn.Module:
         from timm.layers.create_act import get_act_layer
         from timm.models._efficientnet_blocks import SqueezeExcite
         from timm.models._efficientnet_builder import decode_arch_def, round_channels
+        from timm.models.efficientnet import EfficientNet
         from timm.models.mobilenetv3 import MobileNetV3
     except ImportError as error:
         raise MissingDependencyError("timm", "timm", "handing a network to timm") from error
 
     space = architecture.space
-    squeeze = partial(
-        SqueezeExcite,
-        gate_layer=space.se_gate,
-        force_act_layer=get_act_layer("relu"),
-        rd_round_fn=round_channels,
-    )
-    model: nn.Module = MobileNetV3(
-        block_args=decode_arch_def(architecture.to_timm()),  # type: ignore[no-untyped-call]
+    blocks = decode_arch_def(architecture.to_timm())  # type: ignore[no-untyped-call]
+    for block in itertools.chain.from_iterable(blocks):
+        # By itself timm's EfficientNet would take the ratio as one of the block's input width.
+        if ratio := block.pop("se_ratio", 0):
+            block["se_layer"] = partial(
+                SqueezeExcite,
+                rd_ratio=ratio,
+                gate_layer=space.se_gate,
+                force_act_layer=get_act_layer("relu"),
+                rd_round_fn=round_channels,
+            )
+    has_hidden = space.head.hidden_width > 0
+    model: nn.Module = (MobileNetV3 if has_hidden else EfficientNet)(
+        block_args=blocks,
         num_classes=space.num_classes,
         in_chans=space.input_channels,
         stem_size=space.stem.width,
         fix_stem=True,
-        num_features=space.head.hidden_width,
+        num_features=space.head.hidden_width or space.head.width,
         round_chs_fn=_keep_channels,
         act_layer=get_act_layer(space.head.activation),
-        se_layer=squeeze,
     )
     return model
 
@@ -117,31 +120,49 @@ def _name_pairs(
     prefixes = {
         "stem.conv.conv": "conv_stem",
         "stem.conv.norm": "bn1",
-        "head.hidden.linear": "conv_head",
         "head.classifier": "classifier",
     }
-    offset = 0
-    if architecture.space.stem.block_width:
-        prefixes |= {f"stem.block.{own}": f"blocks.0.0.{name}" for own, name in _SEPARABLE.items()}
-        offset = 1
-    for stage, depth in enumerate(architecture.depths):
-        for block in range(depth):
-            prefixes |= {
-                f"stages.{stage}.{block}.{own}": f"blocks.{stage + offset}.{block}.{name}"
-                for own, name in _INVERTED_RESIDUAL.items()
-            }
-    last = len(architecture.stages) + offset
-    prefixes |= {
-        "head.conv.conv": f"blocks.{last}.0.conv",
-        "head.conv.norm": f"blocks.{last}.0.bn1",
-    }
+    stages = list(layout.block_shapes(architecture))
+    _, stem_block = layout.stem_shapes(architecture.space)
+    if stem_block is not None:
+        prefixes |= _block_names(stem_block, "stem.block", "blocks.0.0")
+    offset = 0 if stem_block is None else 1
+    for stage, shapes in enumerate(stages):
+        for block, shape in enumerate(shapes):
+            own, name = f"stages.{stage}.{block}", f"blocks.{stage + offset}.{block}"
+            prefixes |= _block_names(shape, own, name)
+    if architecture.space.head.hidden_width:
+        last = f"blocks.{len(stages) + offset}.0"
+        prefixes |= {"head.conv.conv": f"{last}.conv", "head.conv.norm": f"{last}.bn1"}
+        prefixes["head.hidden.linear"] = "conv_head"
+    else:
+        prefixes |= {"head.conv.conv": "conv_head", "head.conv.norm": "bn2"}
     for name in our_names:
         prefix, _, leaf = name.rpartition(".")
         yield name, f"{prefixes[prefix]}.{leaf}"
 
 
+def _block_names(shape: BlockShape, own: str, theirs: str) -> dict[str, str]:
+    """Return our name and timm's of every layer of a block, given the block's own two names."""
+    block = shape.choice.to_timm(shape.slot)
+    assert block is not None, "an architecture with such a block has no definition"
+    return {f"{own}.{name}": f"{theirs}.{timms}" for name, timms in block.names.items()}
+
+
+def _require_families(space: SearchSpace) -> None:
+    """Refuse a space with a choice that timm has no block for."""
+    for number, stage in enumerate(space.stages):
+        for choice in stage.choices:
+            if choice.to_timm(space.slot(number, 0)) is None:
+                raise InvalidSpaceError(
+                    f"stages[{number}].families",
+                    f"space {space.name!r} has no counterpart in timm, which lacks the family "
+                    f"{choice.family}",
+                )
+
+
 def _require_expressible(space: SearchSpace) -> None:
-    """Refuse what timm's MobileNetV3 class builds differently, rather than build it wrongly."""
+    """Refuse what timm's classes build differently, rather than build it wrongly."""
     total_stride = space.stem.stride
     for stage in space.stages:
         total_stride *= stage.stride
@@ -149,7 +170,6 @@ def _require_expressible(space: SearchSpace) -> None:
         (space.stem.kernel_size == 3, "stem.kernel_size", "3"),
         (space.stem.stride == 2, "stem.stride", "2"),
         (space.stem.activation == space.head.activation, "stem.activation", "that of the head"),
-        (space.head.hidden_width > 0, "head.hidden_width", "above 0"),
         (total_stride <= 32, "stages", "a total stride of at most 32 with the stem"),
         *(
             (stage.stride <= 2, f"stages[{n}].stride", "1 or 2")

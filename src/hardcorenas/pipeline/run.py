@@ -2,12 +2,14 @@
 
 Every step leaves an artifact in the run folder and is skipped when the artifact is there and of the
 same inputs, so a run that was interrupted goes on by being started again. The table comes before
-the training: a budget that nothing fits is told before hours are spent.
+the training: a budget that nothing fits is told before hours are spent. Where a space lists several
+resolutions, each has its table and its search, and the best of the networks found is gone on with.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,9 +23,10 @@ from hardcorenas.jobs.run_folder import RunFolder, only_one
 from hardcorenas.networks.timm_bridge import require_counterpart
 from hardcorenas.pipeline.certificates import certify_exported, shipped_formats, tightened
 from hardcorenas.pipeline.outcome import Compared, Outcome
-from hardcorenas.pipeline.table_step import device_target, is_of_this_device, latency_table
+from hardcorenas.pipeline.resolutions import feasible_counts, problems_at, require_choosable
+from hardcorenas.pipeline.table_step import TABLE, device_target, is_of_this_device, latency_table
 from hardcorenas.pipeline.watcher import Watcher
-from hardcorenas.resources.budget import check_texts, is_counted, needs_table, read_budgets
+from hardcorenas.resources.budget import check_texts, needs_table
 from hardcorenas.search.baselines import sample_fitting
 from hardcorenas.search.on_supernet.job import SearchJob, search_run, search_step
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder, network_name
@@ -45,6 +48,8 @@ if TYPE_CHECKING:
     from hardcorenas.artifacts import ExportFile, FinetunedFile
     from hardcorenas.jobs.step import Step
     from hardcorenas.pipeline.config import Config
+    from hardcorenas.resources import ResourceTable
+    from hardcorenas.search.on_supernet.job import FoundNetwork
     from hardcorenas.space import Architecture
     from hardcorenas.train.data import ImageData
 
@@ -88,9 +93,9 @@ def require_feasible(configs: Sequence[Config], watcher: Watcher) -> None:
     with only_one(first.run_folder):
         space = jobs[0].with_classes(jobs[0].data())
         for config in configs:
-            _require_feasible_counts(config, space)  # of all, before anything is timed
+            feasible_counts(config, space)  # of all, before anything is timed
         for job in jobs:
-            job.problem(space)
+            job.problems(space)
 
 
 def training_job(config: Config) -> TrainingJob:
@@ -110,11 +115,6 @@ def training_job(config: Config) -> TrainingJob:
     )
 
 
-def _require_feasible_counts(config: Config, space: SearchSpace) -> None:
-    if counted := [text for text in config.budgets if is_counted(text)]:
-        Problem(space, read_budgets(counted, space))
-
-
 class _WholeJob:
     """One run; each method is one step, or several of a kind."""
 
@@ -124,12 +124,14 @@ class _WholeJob:
         self.training = training_job(config)
         self.processes = config.processes or suitable_count(self.training.recipe.batch_size)
         self.training.check(self.processes)
+        self.has_several = bool(self.training.space.resolutions)
         self._check()
 
     def _check(self) -> None:
         """Say at once what would only be found out after hours."""
         config, device, job = self.config, self.config.device, self.training
         check_texts(config.budgets, job.space)
+        require_choosable(config, job.space)
         if device.table is None:
             device_target(device)
         if "timm" in config.export.formats:
@@ -145,10 +147,11 @@ class _WholeJob:
 
     def do(self) -> Outcome:
         data = self.data()
-        problem = self.problem(self.with_classes(data))
-        self.watcher.budgets(problem)
+        problems = self.problems(self.with_classes(data))
+        for problem in problems:
+            self.watcher.budgets(problem)
         self.supernet(data)
-        outcome = self.network(problem)
+        outcome = self.network(problems)
         if self.config.compare.random:
             outcome = dataclasses.replace(outcome, compared=self.compare(outcome))
         outcome.summary(self.config).save(NetworkFolder(outcome.folder).summary)
@@ -169,18 +172,24 @@ class _WholeJob:
         """Return the space with the number of classes of the images."""
         return self.training.space.replace(num_classes=len(data.classes))
 
-    def problem(self, space: SearchSpace) -> Problem:
-        """Read the table, or measure it; return budgets that some network keeps."""
-        _require_feasible_counts(self.config, space)
-        table = latency_table(self.config, space, self.folder, self.watcher)
-        problem = Problem(space, read_budgets(self.config.budgets, space, table))
-        for budget in problem.budgets:
+    def problems(self, space: SearchSpace) -> list[Problem]:
+        """Read tables, or measure them; return budgets that some network keeps, by resolution."""
+        *_, largest = space.at_each()
+
+        @functools.cache
+        def table_of(one: SearchSpace) -> ResourceTable | None:
+            name = f"table-{one.resolution}px.json" if self.has_several else TABLE
+            return latency_table(self.config, one, self.folder, self.watcher, name)
+
+        spaces = feasible_counts(self.config, space)
+        problems = problems_at(spaces, self.config.budgets, table_of, largest, self.watcher.say)
+        for budget in (budget for problem in problems for budget in problem.budgets):
             if budget.table.is_measured and budget.table.calibration is None:
                 raise HardcorenasError(
                     f"{budget}: its table does not say how it was measured, so nothing could be "
                     f"certified; use one written by: hardcorenas measure"
                 )
-        return problem
+        return problems
 
     def supernet(self, data: ImageData) -> None:
         recipe = self.training.recipe
@@ -190,14 +199,12 @@ class _WholeJob:
         )
         self._do("supernet", step, f"{epochs}, processes: {self.processes}")
 
-    def network(self, problem: Problem) -> Outcome:
+    def network(self, problems: Sequence[Problem]) -> Outcome:
         """Search, train, export, certify; tighter and again while the certificate fails."""
+        problem, found = self.best(problems)
         inner = problem
-        name = network_name(problem.budgets, self.config.search, self.config.seed)
         for attempt in range(1, self.config.certify.attempts + 1):
-            suffix = "" if attempt == 1 else f"-tightened-{attempt - 1}"
-            place = NetworkFolder(self.folder / "networks" / f"{name}{suffix}")
-            network = self.search(place, inner, problem, attempt)
+            place, network = NetworkFolder(found.folder), found.architecture
             finetuned = self.finetune(place, network)
             exported = self.export(place, network, problem)
             certified = certify_exported(place, problem.budgets, self.config.certify, self.watcher)
@@ -220,14 +227,34 @@ class _WholeJob:
                 break
             self.watcher.say("measured beyond the budget; searching again within a tighter one")
             self.watcher.budgets(inner)
+            found = self.search(inner, problem, attempt + 1)
         return outcome
 
-    def search(
-        self, place: NetworkFolder, problem: Problem, asked: Problem, attempt: int
-    ) -> Architecture:
+    def best(self, problems: Sequence[Problem]) -> tuple[Problem, FoundNetwork]:
+        """Search at each resolution; return what has the least loss on the same held-out images."""
+        found = []
+        for problem in problems:
+            if len(problems) > 1:
+                self.watcher.budgets(problem)
+            found.append((problem, self.search(problem, problem, 1)))
+        best = min(found, key=lambda pair: pair[1].file.loss)
+        if len(problems) > 1:
+            sides = [(problem.space.resolution, network.file.loss) for problem, network in found]
+            losses = ", ".join(f"{loss:.3f} at {side}×{side}" for side, loss in sides)
+            self.watcher.say(
+                f"held-out loss {losses}: going on with {best[0].space.resolution}×"
+                f"{best[0].space.resolution}"
+            )
+        return best
+
+    def search(self, problem: Problem, asked: Problem, attempt: int) -> FoundNetwork:
+        name = network_name(
+            asked.budgets, self.config.search, self.config.seed, with_side=self.has_several
+        )
+        suffix = "" if attempt == 1 else f"-tightened-{attempt - 1}"
         job = SearchJob(
             run=self.folder,
-            folder=place.path,
+            folder=self.folder / "networks" / f"{name}{suffix}",
             budgets=tuple(problem.budgets),
             settings=self.config.search,
             source=self.config.data,
@@ -244,7 +271,7 @@ class _WholeJob:
                 f"found a network that breaks the budgets; bcsfw with projection exact never does"
             )
         self.watcher.say(str(network.architecture))
-        return network.architecture
+        return network
 
     def finetune_job(self, network: Architecture, folder: Path) -> FinetuneJob:
         return FinetuneJob(

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from hardcorenas.resources.targets.base import Target
     from hardcorenas.space import SearchSpace
 
+TABLE = "table.json"
+
 
 def latency_table(
-    config: Config, space: SearchSpace, folder: Path, watcher: Watcher
+    config: Config, space: SearchSpace, folder: Path, watcher: Watcher, name: str = TABLE
 ) -> ResourceTable | None:
     """Return the table that latency budgets without a table of their own are of, if there are any.
 
@@ -32,6 +34,7 @@ def latency_table(
         space: With the number of classes of the images.
         folder: Of the run; a table measured for it is kept there.
         watcher: Told what is done.
+        name: Of the file, where a run has a table for each of several resolutions.
     """
     if not any(needs_table(text) for text in config.budgets):
         return None
@@ -39,12 +42,13 @@ def latency_table(
     if device.table is not None:
         watcher.skip("table", f"{device.table} is given")
         return _given_table(device.table, space).with_confidence(device.confidence)
-    step = table_step(device, space, folder / "table.json", watcher)
+    side = "" if name == TABLE else f" at {space.resolution}×{space.resolution}"
+    step = table_step(device, space, folder / name, watcher)
     if step.done() is not None:
         watcher.skip("table", f"{step.path} was measured on this device")
     else:
         watcher.begin(
-            "table", f"timing {space.name} under {device.target}, threads: {device.threads}"
+            "table", f"timing {space.name}{side} under {device.target}, threads: {device.threads}"
         )
     table = ResourceTable.from_file(step.do(), source=str(step.path))
     return table.with_confidence(device.confidence)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from hardcorenas.networks import layout
 
 if TYPE_CHECKING:
-    from hardcorenas.networks.layout import BlockShape
     from hardcorenas.report.run_files import Limit
     from hardcorenas.space import Architecture
 
@@ -62,26 +61,18 @@ def drawn_stages(architecture: Architecture, limit: Limit | None) -> list[Group]
     fixed_part = priced("stem and head", (fixed,), table.base if table else None)
     groups = [Group("fixed", f"{size}×{size} in, {space.num_classes} classes out", (fixed_part,))]
     for index, shapes in enumerate(layout.block_shapes(architecture)):
-        stage, choices = space.stages[index], architecture.stages[index]
+        stage = space.stages[index]
         names = [f"{index + 1}.{block + 1}" for block in range(stage.max_depth)]
         parts = [
             priced(
                 names[block],
-                _described(shape, choices[block].expansion),
+                tuple(filter(None, shape.choice.described(shape.slot))),
                 None if costs is None else costs[index][block],
             )
             for block, shape in enumerate(shapes)
         ]
         parts += [Part(name, ()) for name in names[len(shapes) :]]
-        size = shapes[0].out_size
+        size = shapes[0].slot.out_size
         note = f"{stage.width} channels, {size}×{size}"
         groups.append(Group(f"stage {index + 1}", note, tuple(parts)))
     return groups
-
-
-def _described(shape: BlockShape, expansion: float) -> tuple[str, ...]:
-    return (
-        f"×{expansion:g} → {shape.expanded}",
-        f"{shape.kernel_size}×{shape.kernel_size}{' /2' if shape.stride == 2 else ''}",
-        f"SE {shape.squeezed}" if shape.squeezed else "no SE",
-    )

@@ -91,14 +91,23 @@ def _is_network(folder: Path) -> bool:
 def _read(folder: Path, networks: Sequence[Path]) -> RunFiles:
     path = folder / "table.json"
     table = ResourceTable.load(path) if path.exists() else None
+    description = RunFile.load_if_there(folder / "run.json")
+    has_several = description is not None and "resolutions" in description.space
+    found = [_network(network, table) for network in networks]
+    if has_several:
+        found = [dataclasses.replace(n, side=_side(n)) for n in found]
     return RunFiles(
         name=folder.resolve().name,
         folder=folder,
-        description=RunFile.load_if_there(folder / "run.json"),
+        description=description,
         table=table,
         training=read_lines(folder / "training.jsonl", Moment),
-        networks=_in_order(_network(network, table) for network in networks),
+        networks=_in_order(found),
     )
+
+
+def _side(network: NetworkFiles) -> int | None:
+    return None if network.architecture is None else network.architecture.space.resolution
 
 
 def _in_order(networks: Iterable[NetworkFiles]) -> tuple[NetworkFiles, ...]:

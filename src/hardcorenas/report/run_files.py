@@ -95,6 +95,7 @@ class NetworkFiles:
         summary: What the whole job says of it.
         compared_seconds: What training the networks took that it is compared with.
         is_last: Whether no further network was searched for because this one missed its budget.
+        side: Of its images in pixels, where the run has several resolutions.
     """
 
     folder: Path
@@ -110,6 +111,7 @@ class NetworkFiles:
     summary: SummaryFile | None
     compared_seconds: float
     is_last: bool = True
+    side: int | None = None
 
     @property
     def title(self) -> str:
@@ -120,10 +122,11 @@ class NetworkFiles:
     @property
     def unusual(self) -> list[str]:
         """What tells it from a usual search under the same budgets."""
+        words = [] if self.side is None else [f"{self.side} px"]
         if self.search is None:
-            return []
+            return words
         usual, asked = dataclasses.asdict(SearchSettings()), self.search.settings
-        words = [
+        words += [
             str(asked[name]) for name in _TELLING if asked.get(name, usual[name]) != usual[name]
         ]
         words += [f"seed {self.search.seed}"] if self.search.seed else []

@@ -104,6 +104,11 @@ def is_counted(text: str) -> bool:
     return budget_name(text) in COUNTED
 
 
+def is_share(text: str) -> bool:
+    """Return whether a budget is a share of what the dearest network costs."""
+    return text.rstrip().endswith("%")
+
+
 def check_texts(texts: Sequence[str], space: SearchSpace) -> None:
     """Refuse budgets that cannot be meant, before there is a table of the device."""
     # Any table will do to read an amount of latency or a share of it, also of a percentile.

@@ -212,7 +212,7 @@ def _left_out_error(
 
 
 def contradictions(
-    names: Sequence[str], sizes: Sequence[tuple[int, ...]], times: Floats, errors: Floats
+    names: Sequence[str], sizes: Sequence[tuple[float, ...]], times: Floats, errors: Floats
 ) -> list[str]:
     """Return words about parts that do more work in clearly less time.
 

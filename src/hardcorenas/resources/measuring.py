@@ -255,10 +255,7 @@ def _percentiles(window: NDArray[np.float64]) -> tuple[int, int, int, int]:
 
 def _elements(plan: Plan) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return, for each part, one and the numbers of elements it reads and writes."""
-    rows = [(0, 0, 0)] + [
-        (1, shape.in_channels * shape.in_size**2, shape.out_channels * shape.out_size**2)
-        for shape in plan.blocks
-    ]
+    rows = [(0, 0, 0)] + [(1, shape.slot.entering, shape.slot.leaving) for shape in plan.blocks]
     return np.array(rows, float)
 
 
@@ -273,14 +270,15 @@ def _notes(plan: Plan, estimates: Estimates, calibration: Calibration) -> list[s
     words = []
     for number, stage in enumerate(plan.space.stages):
         for position in range(min(2, stage.max_depth)):  # later blocks equal the second
-            shapes = plan.cells[number][position]
-            indices = [place[shape] for shape in shapes]
-            words += contradictions(
-                [f"{number}.{position} {choice}" for choice in stage.choices],
-                [(s.expanded, s.kernel_size, s.squeezed) for s in shapes],
-                estimates.times[indices],
-                estimates.errors[indices],
-            )
+            for family in {choice.family: None for choice in stage.choices}:
+                shapes = [s for s in plan.cells[number][position] if s.choice.family == family]
+                indices = [place[shape] for shape in shapes]
+                words += contradictions(
+                    [f"{number}.{position} {shape.choice}" for shape in shapes],
+                    [shape.choice.extent(shape.slot) for shape in shapes],
+                    estimates.times[indices],
+                    estimates.errors[indices],
+                )
     if len(words) > _MOST_WORDS:
         words = [*words[:_MOST_WORDS], f"and {len(words) - _MOST_WORDS} more such pairs"]
     return notes + words

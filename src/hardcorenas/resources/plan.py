@@ -16,7 +16,7 @@ from hardcorenas.resources.settings import PlanSettings, TargetSettings
 from hardcorenas.space import Architecture, SearchSpace
 
 if TYPE_CHECKING:
-    from hardcorenas.networks.layout import BlockShape
+    from hardcorenas.families import BlockShape
 
 # Unseen networks judge the table, so each of them must be known well by itself; the error of a
 # calibration network is averaged away.
@@ -43,6 +43,7 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        self.space.require_one_resolution()
         TargetSettings(batch_size=self.batch_size)
         PlanSettings(self.networks, self.unseen, self.seed)
 

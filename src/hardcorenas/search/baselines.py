@@ -23,11 +23,12 @@ from hardcorenas.search.frank_wolfe import Status
 from hardcorenas.search.point import ONE, Floats, RelaxedPoint, point_of, to_units
 from hardcorenas.search.projection import project
 from hardcorenas.search.result import Objective, Score, SearchResult, checked, checked_score
-from hardcorenas.space import Architecture, Choice, SearchSpace, Stage
+from hardcorenas.space import Architecture, SearchSpace, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hardcorenas.families import Choice
     from hardcorenas.search.problem import Problem
     from hardcorenas.search.result import StepCallback
 

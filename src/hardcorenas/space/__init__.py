@@ -1,23 +1,11 @@
 """What can be built: search spaces and the architectures in them. No torch here."""
 
 from hardcorenas.space.architecture import Architecture
-from hardcorenas.space.declaration import (
-    Activation,
-    Choice,
-    Gate,
-    Head,
-    SearchSpace,
-    Stage,
-    Stem,
-    preset_names,
-    preset_text,
-)
+from hardcorenas.space.declaration import SearchSpace, preset_names, preset_text
+from hardcorenas.space.parts import Head, Stage, Stem
 
 __all__ = [
-    "Activation",
     "Architecture",
-    "Choice",
-    "Gate",
     "Head",
     "SearchSpace",
     "Stage",

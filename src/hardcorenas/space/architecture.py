@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hardcorenas import files
 from hardcorenas.artifacts import ArchitectureFile
+from hardcorenas.declarations import integer
 from hardcorenas.errors import (
     ArtifactError,
     InvalidArchitectureError,
     InvalidSpaceError,
     shown,
 )
-from hardcorenas.space import checks
-from hardcorenas.space.declaration import Choice, SearchSpace
+from hardcorenas.families import Choice, family_class
+from hardcorenas.space.declaration import SearchSpace
+from hardcorenas.space.parts import SHORT_FORM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-_CHOICE = re.compile(r"e([0-9]{1,3}(?:\.[0-9]{1,20})?)k([0-9]{1,3})(se)?")
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ class Architecture:
                 )
             try:
                 picked = [
-                    checks.integer("", index, minimum=0, maximum=len(stage.choices) - 1)
+                    integer("", index, minimum=0, maximum=len(stage.choices) - 1)
                     for index in blocks
                 ]
             except InvalidSpaceError as error:
@@ -117,22 +116,22 @@ class Architecture:
     @classmethod
     def parse(cls, space: SearchSpace, text: str) -> Architecture:
         """Read the compact form; inverse of ``str(architecture)``."""
+        parts = text.split("|")
+        if len(parts) != len(space.stages):
+            raise InvalidArchitectureError(
+                f"expected {len(space.stages)} stages divided by |, as in space {space.name!r}, "
+                f"got {len(parts)}"
+            )
         stages = []
-        for number, part in enumerate(text.split("|")):
-            blocks = []
-            for word in part.split():
-                match = _CHOICE.fullmatch(word)
-                if match is None:
+        for number, (part, stage) in enumerate(zip(parts, space.stages, strict=True)):
+            named = {str(choice): choice for choice in stage.choices}
+            for position, word in enumerate(part.split()):
+                if word not in named:
                     raise InvalidArchitectureError(
-                        f"stages[{number}]: {shown(word)} is not a block; "
-                        f"expected one such as e3k5se"
+                        f"stages[{number}][{position}]: {shown(word)} is not one of the choices "
+                        f"{' '.join(named)}"
                     )
-                try:
-                    choice = Choice(float(match[1]), int(match[2]), match[3] is not None)
-                except InvalidSpaceError as error:
-                    raise InvalidArchitectureError(f"stages[{number}]: {error}") from None
-                blocks.append(choice)
-            stages.append(tuple(blocks))
+            stages.append(tuple(named[word] for word in part.split()))
         return cls(space, tuple(stages))
 
     def to_json(self) -> str:
@@ -159,7 +158,7 @@ class Architecture:
         return cls._from_file(ArchitectureFile.load(path), str(path))
 
     def _to_file(self) -> ArchitectureFile:
-        stages = tuple(tuple(map(dataclasses.asdict, blocks)) for blocks in self.stages)
+        stages = tuple(tuple(map(_to_dict, blocks)) for blocks in self.stages)
         return ArchitectureFile(stages, self.space.to_dict())
 
     @classmethod
@@ -168,7 +167,7 @@ class Architecture:
             space = SearchSpace.from_dict(file.space, field="space")
             stages = tuple(
                 tuple(
-                    checks.construct(Choice, choice, f"stages[{number}][{position}]")
+                    _from_dict(choice, f"stages[{number}][{position}]")
                     for position, choice in enumerate(blocks)
                 )
                 for number, blocks in enumerate(file.stages)
@@ -189,3 +188,16 @@ class Architecture:
         from hardcorenas.space.timm_codec import decode
 
         return decode(space, definition)
+
+
+def _to_dict(choice: Choice) -> dict[str, object]:
+    """Return a choice as plain data; the family is named where it is not the usual one."""
+    named = {} if choice.family == SHORT_FORM else {"family": choice.family}
+    return named | dataclasses.asdict(choice)
+
+
+def _from_dict(data: object, field: str) -> Choice:
+    if not isinstance(data, dict):
+        raise InvalidSpaceError(field, f"expected a table of options, got {shown(data)}")
+    name, options = data.get("family", SHORT_FORM), {k: v for k, v in data.items() if k != "family"}
+    return family_class(str(name), f"{field}.family").read(options, field)

@@ -1,8 +1,8 @@
 """What can be built: a search space as a frozen declaration that checks itself.
 
 A `SearchSpace` is a stem, a list of `Stage`s and a head. A stage runs one of its allowed depths,
-and each of its blocks is one `Choice` of expansion ratio, kernel size and squeeze-and-excitation.
-A space holds no weights and imports no torch.
+and each of its blocks is one `Choice`: a family and its options. A space holds no weights and
+imports no torch.
 """
 
 from __future__ import annotations
@@ -16,130 +16,28 @@ import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from hardcorenas.declarations import Declaration, checked
 from hardcorenas.errors import InvalidArgumentError, InvalidSpaceError, shown
+from hardcorenas.families import Gate, Slot
+from hardcorenas.families.contract import strided
 from hardcorenas.files import is_file, read_text
-from hardcorenas.space.checks import Declaration, construct
+from hardcorenas.space.parts import Head, Resolutions, Stage, Stem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import numpy as np
 
+    from hardcorenas.families import Choice
     from hardcorenas.space.architecture import Architecture
 
-Activation = Literal["relu", "relu6", "hard_swish", "swish"]
-Gate = Literal["hard_sigmoid", "sigmoid"]
 UniformOver = Literal["depths", "architectures"]
-
-Depth = Annotated[int, {"maximum": 64}]
-Stride = Annotated[int, {"maximum": 64}]
-KernelSize = Annotated[int, {"maximum": 63, "odd": True}]  # only odd ones keep the image centred
-WidthOrNone = Annotated[int, {"minimum": 0}]
-# Nothing outside is of use, and Python writes numbers in this range without an exponent, so that
-# they can be read back from architecture strings.
-Expansion = Annotated[float, {"minimum": 0.01, "maximum": 64}]
-Ratio = Annotated[float, {"minimum": 0.001, "maximum": 1}]
 
 _LARGEST_SIZE_BITS = 3000
 _PRESETS = resources.files("hardcorenas.space") / "presets"
-
-
-@dataclass(frozen=True, order=True)
-class Choice(Declaration):
-    """One way to build a block.
-
-    Attributes:
-        expansion: Ratio of the block's inner width to its input width.
-        kernel_size: Side of the depth-wise convolution, odd.
-        se: Whether squeeze-and-excitation follows the depth-wise convolution.
-    """
-
-    expansion: Expansion
-    kernel_size: KernelSize
-    se: bool
-
-    def __str__(self) -> str:
-        return f"e{self.expansion}k{self.kernel_size}{'se' if self.se else ''}"
-
-
-@dataclass(frozen=True)
-class Stage(Declaration):
-    """A run of inverted-residual blocks of one width.
-
-    Attributes:
-        width: Output channels of every block.
-        stride: Stride of the first block; the others have stride 1.
-        activation: Non-linearity inside the blocks.
-        depths: Allowed numbers of blocks, rising.
-        expansions: Allowed expansion ratios, rising.
-        kernel_sizes: Allowed depth-wise kernel sizes, rising.
-        se: Allowed settings of squeeze-and-excitation: ``(False,)``, ``(True,)`` or both.
-        se_ratio: Squeezed width as a share of the block's inner width.
-    """
-
-    width: int
-    stride: Stride
-    activation: Activation
-    depths: tuple[Depth, ...]
-    expansions: tuple[Expansion, ...]
-    kernel_sizes: tuple[KernelSize, ...]
-    se: tuple[bool, ...] = (False, True)
-    se_ratio: Ratio = 0.25
-
-    @cached_property
-    def choices(self) -> tuple[Choice, ...]:
-        """All choices of a block: expansion varies slowest, squeeze-and-excitation fastest."""
-        product = itertools.product(self.expansions, self.kernel_sizes, self.se)
-        return tuple(Choice(*values) for values in product)
-
-    @property
-    def max_depth(self) -> int:
-        """The largest allowed number of blocks."""
-        return self.depths[-1]
-
-
-@dataclass(frozen=True)
-class Stem(Declaration):
-    """The fixed start of every network: a convolution and, if wanted, one separable block.
-
-    Attributes:
-        width: Output channels of the convolution.
-        kernel_size: Side of its kernel, odd.
-        stride: Its stride.
-        activation: Its non-linearity.
-        block_width: Output channels of a depth-wise separable block behind it; 0 for none.
-        block_activation: Non-linearity of that block.
-    """
-
-    width: int
-    kernel_size: KernelSize = 3
-    stride: Stride = 2
-    activation: Activation = "hard_swish"
-    block_width: WidthOrNone = 0
-    block_activation: Activation = "relu"
-
-    @property
-    def out_channels(self) -> int:
-        """Channels handed to the first stage."""
-        return self.block_width or self.width
-
-
-@dataclass(frozen=True)
-class Head(Declaration):
-    """The fixed end of every network: 1×1 convolution, pooling, hidden layer, classifier.
-
-    Attributes:
-        width: Output channels of the 1×1 convolution before the pooling.
-        hidden_width: Width of a layer between pooling and classifier; 0 for none.
-        activation: Non-linearity of both.
-    """
-
-    width: int
-    hidden_width: WidthOrNone = 0
-    activation: Activation = "hard_swish"
 
 
 @dataclass(frozen=True)
@@ -148,13 +46,15 @@ class SearchSpace(Declaration):
 
     Attributes:
         name: What to call the space; carries no meaning.
-        resolution: Side of the input image, in pixels; the default for counting and measuring.
+        resolution: Side of the input image, in pixels; the largest where there are several.
         input_channels: 3 for colour, 1 for grey.
         num_classes: Outputs of the classifier.
         stem: The fixed start.
         stages: What is searched.
         head: The fixed end.
         se_gate: Function that squashes the squeeze-and-excitation weights.
+        resolutions: Sides to choose from, rising; empty where there is but one. Counting takes the
+            largest; measuring and searching happen at one of them, see `at`.
     """
 
     name: str
@@ -165,9 +65,18 @@ class SearchSpace(Declaration):
     stages: tuple[Stage, ...]
     head: Head
     se_gate: Gate = "hard_sigmoid"
+    resolutions: Resolutions = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.resolutions and self.resolution != self.resolutions[-1]:
+            raise InvalidSpaceError(
+                "resolution",
+                f"expected {self.resolutions[-1]}, the largest of resolutions, or none beside "
+                f"them, got {self.resolution}",
+            )
+        if len(self.resolutions) == 1:  # which is no choice
+            object.__setattr__(self, "resolutions", ())
         if self.size.bit_length() > _LARGEST_SIZE_BITS:
             raise InvalidSpaceError("stages", "expected a space of fewer than 10^900 architectures")
 
@@ -180,13 +89,13 @@ class SearchSpace(Declaration):
 
     @cached_property
     def lightest(self) -> Architecture:
-        """The least of everything: depth, expansion, kernel size, squeeze-and-excitation."""
-        return self._uniform(0)
+        """The least of everything; where a stage mixes families, the fewest MACs in each block."""
+        return self._extreme(0, min)
 
     @cached_property
     def heaviest(self) -> Architecture:
-        """The most of everything: depth, expansion, kernel size, squeeze-and-excitation."""
-        return self._uniform(-1)
+        """The most of everything; where a stage mixes families, the most MACs in each block."""
+        return self._extreme(-1, max)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -245,13 +154,49 @@ class SearchSpace(Declaration):
             yield Architecture(self, stages)
 
     def replace(self, **changes: Any) -> SearchSpace:
-        """Return a copy with some fields changed, such as ``num_classes`` or ``resolution``."""
+        """Return a copy with some fields changed, such as ``num_classes`` or ``resolution``.
+
+        A ``resolution`` alone is then the only one, and ``resolutions`` alone bring their largest.
+        """
+        if "resolution" in changes:
+            changes = {"resolutions": (), **changes}
+        elif "resolutions" in changes:
+            changes = _with_largest(changes)
         return dataclasses.replace(self, **changes)
+
+    def at(self, resolution: int) -> SearchSpace:
+        """Return the space of one of its resolutions alone."""
+        sides = self.resolutions or (self.resolution,)
+        if resolution not in sides:
+            expected = f"one of {', '.join(map(str, sides))}" if len(sides) > 1 else sides[0]
+            raise InvalidArgumentError(
+                f"resolution: expected {expected}, as space {self.name!r} has it, "
+                f"got {shown(resolution)}"
+            )
+        return self.replace(resolution=resolution)
+
+    def at_each(self) -> tuple[SearchSpace, ...]:
+        """Return the spaces of its resolutions, the smallest first; itself where there is one."""
+        return tuple(map(self.at, self.resolutions)) or (self,)
+
+    def require_one_resolution(self) -> None:
+        """Raise if there are several, where only one makes sense."""
+        if self.resolutions:
+            raise InvalidSpaceError(
+                "resolutions",
+                f"space {self.name!r} lists {', '.join(map(str, self.resolutions))}, and one is "
+                f"needed here; give it with --resolution, or in Python space.at(R)",
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as plain data, as `from_dict` and TOML take it."""
-        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
-        return plain
+        plain: dict[str, Any] = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        if self.resolutions:
+            plain["resolutions"] = list(self.resolutions)
+        else:
+            del plain["resolutions"]
+        ends = {name: dataclasses.asdict(plain[name]) for name in ("stem", "head")}
+        return plain | ends | {"stages": [stage.to_dict() for stage in self.stages]}
 
     @classmethod
     def from_dict(cls, data: object, *, field: str = "") -> SearchSpace:
@@ -265,7 +210,7 @@ class SearchSpace(Declaration):
             raise InvalidSpaceError(
                 field, f"expected the fields of a search space, got {shown(data)}"
             )
-        return construct(cls, data, field)
+        return cls.read(_with_largest(data, field), field)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> SearchSpace:
@@ -302,10 +247,55 @@ class SearchSpace(Declaration):
                 "", f"{source}: is not a search space in TOML: {reason}"
             ) from None
 
-    def _uniform(self, end: Literal[0, -1]) -> Architecture:
+    def slot(self, stage_index: int, position: int) -> Slot:
+        """Return the place of a block; only the first of a stage has its stride and new width."""
+        stage, first = self.stages[stage_index], position == 0
+        before = self.stages[stage_index - 1].width if stage_index else self.stem.out_channels
+        in_size = self.size_before(stage_index)
+        return Slot(
+            in_channels=before if first else stage.width,
+            out_channels=stage.width,
+            stride=stage.stride if first else 1,
+            in_size=in_size if first else strided(in_size, stage.stride),
+            activation=stage.activation,
+            se_gate=self.se_gate,
+            se_ratio=stage.se_ratio,
+        )
+
+    def size_before(self, stage_index: int) -> int:
+        """Return the side of the image that a stage gets; behind the last one, the head."""
+        size = strided(self.resolution, self.stem.stride)
+        for stage in self.stages[:stage_index]:
+            size = strided(size, stage.stride)
+        return size
+
+    def _extreme(self, end: Literal[0, -1], pick: Callable[..., Choice]) -> Architecture:
         from hardcorenas.space.architecture import Architecture
 
-        return Architecture(self, tuple((s.choices[end],) * s.depths[end] for s in self.stages))
+        stages = []
+        for number, stage in enumerate(self.stages):
+            if len(stage.families) == 1:  # whose choices rise
+                stages.append((stage.choices[end],) * stage.depths[end])
+                continue
+            slots = [self.slot(number, position) for position in range(stage.depths[end])]
+            sizes = [{c: _size(c, slot) for c in stage.choices} for slot in slots]
+            stages.append(tuple(pick(stage.choices, key=size.__getitem__) for size in sizes))
+        return Architecture(self, tuple(stages))
+
+
+def _with_largest(fields: dict[str, Any], field: str = "") -> dict[str, Any]:
+    """Return the fields of a space with its resolution, where only a list of them is given."""
+    if "resolution" in fields or "resolutions" not in fields:
+        return fields
+    name = f"{field}.resolutions" if field else "resolutions"
+    sides = checked(Resolutions, name, fields["resolutions"])
+    return {**fields, "resolution": sides[-1]} if sides else fields
+
+
+def _size(choice: Choice, slot: Slot) -> tuple[int, int]:
+    """Return the MACs and parameters of a choice."""
+    products = list(choice.products(slot))
+    return sum(p.macs for p in products), sum(p.params for p in products)
 
 
 def preset_names() -> tuple[str, ...]:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from hardcorenas.errors import InvalidArchitectureError, InvalidArgumentError
+from hardcorenas.families.layers import initialise_
+from hardcorenas.families.rows import deal
 from hardcorenas.networks import layout
 from hardcorenas.networks.blocks import Classifier
-from hardcorenas.networks.build import Network, build, build_stem, initialise_
+from hardcorenas.networks.build import Network, build, build_stem
 from hardcorenas.space import Architecture, SearchSpace
-from hardcorenas.supernet.elastic import ElasticBlock
-from hardcorenas.supernet.paths import Indices, Paths
-from hardcorenas.supernet.routing import deal
+from hardcorenas.supernet.mixed import elastic_block
+from hardcorenas.supernet.paths import Paths
+
+if TYPE_CHECKING:
+    from hardcorenas.families.elastic import ElasticBlock, Indices
 
 
 class Supernet(nn.Module):
@@ -34,8 +39,11 @@ class Supernet(nn.Module):
         self.space = space
         self.stem = build_stem(space)
         self.stages = nn.ModuleList(
-            nn.ModuleList(ElasticBlock(choices) for choices in blocks)
-            for blocks in layout.cell_shapes(space)
+            nn.ModuleList(
+                elastic_block(stage.choices, space.slot(number, position))
+                for position in range(stage.max_depth)
+            )
+            for number, stage in enumerate(space.stages)
         )
         self.head = Classifier(layout.head_shape(space))
         initialise_(self)
@@ -86,7 +94,7 @@ class Supernet(nn.Module):
             block.spread_heaviest_()
 
     @property
-    def blocks(self) -> list[list[ElasticBlock]]:
+    def blocks(self) -> list[list[ElasticBlock[Any]]]:
         """The elastic blocks of each stage."""
         return [list(blocks) for blocks in self.stages]  # type: ignore[call-overload]
 
@@ -100,7 +108,7 @@ class Supernet(nn.Module):
 
 
 def _run_stage(
-    blocks: list[ElasticBlock],
+    blocks: list[ElasticBlock[Any]],
     x: Tensor,
     rows: Indices,
     depths: Indices,
@@ -113,7 +121,7 @@ def _run_stage(
         staying, leaving = np.flatnonzero(stays), np.flatnonzero(~stays)
         if len(staying) == 0:
             break
-        routing = block.router.route(choices[position][rows[staying]])
+        routing = block.route(choices[position][rows[staying]])
         entering = staying[routing.order]
         piles = (entering, leaving) if len(leaving) else (entering,)
         batches = deal(x, tuple(torch.from_numpy(pile).to(x.device) for pile in piles))

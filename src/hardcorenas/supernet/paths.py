@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hardcorenas.space import Architecture, SearchSpace, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
 
-Indices = NDArray[np.int64]
+    from hardcorenas.families.elastic import Indices
 
-EXPANSIONS_AT_ONCE = 2
+
+GROUPS_AT_ONCE = 2
+MIXED_GROUPS_AT_ONCE = 4
 FEWEST_IMAGES = 12  # of one expansion and kernel
 
 
@@ -63,9 +65,10 @@ def sample_paths(space: SearchSpace, num_images: int, rng: np.random.Generator) 
     """Draw a path of its own for every image.
 
     For each image every depth of a stage and every choice of a block is equally likely. Across
-    images they are dealt like cards: a block picks two of its expansions for the batch, or one
-    where few images are left, and all choices with these come up equally often, give or take one,
-    in random order. So groups of images that are computed together are few and large, no choice
+    images they are dealt like cards: a block picks a few groups of choices that are cheap together
+    (inverted residuals of one expansion; two groups, or four where families mix, fewer where few
+    images are left), and the choices of these come up equally often, give or take one, in random
+    order. So groups of images that are computed together are few and large, no choice
     leaves its statistics to one or two images, and the sizes of groups hardly change from batch to
     batch, for which libraries of convolutions are grateful.
     """
@@ -78,11 +81,7 @@ def sample_paths(space: SearchSpace, num_images: int, rng: np.random.Generator) 
         blocks = tuple(np.zeros(num_images, dtype=np.int64) for _ in range(stage.max_depth))
         for position, block in enumerate(blocks):
             running = np.flatnonzero(depth > position)
-            enough_for = len(running) // (FEWEST_IMAGES * len(stage.kernel_sizes))
-            count = max(1, min(EXPANSIONS_AT_ONCE, len(stage.expansions), enough_for))
-            picked = rng.choice(len(stage.expansions), size=count, replace=False)
-            deck = _evenly_ordered(stage, tuple(sorted(picked.tolist())))
-            block[running] = _dealt(deck, len(running), rng)
+            block[running] = _deal_choices(stage, len(running), rng)
         choices.append(blocks)
     return Paths(depths, tuple(choices))
 
@@ -137,20 +136,55 @@ def _dealt(deck: Indices, num_images: int, rng: np.random.Generator) -> Indices:
     return rng.permutation(deck[(start + np.arange(num_images)) % len(deck)])
 
 
-@functools.cache
-def _evenly_ordered(stage: Stage, expansions: tuple[int, ...]) -> Indices:
-    """Return the choices of some expansions in an order whose every stretch is a fair mixture.
+def _deal_choices(stage: Stage, num_images: int, rng: np.random.Generator) -> Indices:
+    """Return a choice for each image; each choice is as likely as any other."""
+    groups = _groups(stage)
+    if len({len(group) for group in groups}) == 1:
+        enough_for = num_images // (FEWEST_IMAGES * _calls(stage))
+        at_once = GROUPS_AT_ONCE if len(stage.kinds) == 1 else MIXED_GROUPS_AT_ONCE
+        count = max(1, min(at_once, len(groups), enough_for))
+        picked = rng.choice(len(groups), size=count, replace=False)
+        return _dealt(_evenly_ordered(stage, tuple(sorted(picked.tolist()))), num_images, rng)
+    # Groups of several sizes: points at even distances along all choices, groups in random order,
+    # meet each group as often as it has choices; every point gets as many images.
+    count = max(1, min(MIXED_GROUPS_AT_ONCE, num_images // (FEWEST_IMAGES * _calls(stage))))
+    order = rng.permutation(len(groups))
+    ends = np.cumsum([len(groups[number]) for number in order])
+    points = (rng.random() + np.arange(count)) / count * ends[-1]
+    met = order[np.minimum(np.searchsorted(ends, points, side="right"), len(order) - 1)]
+    point = _dealt(np.arange(count), num_images, rng)
+    choices = np.zeros(num_images, dtype=np.int64)
+    for group in dict.fromkeys(met.tolist()):
+        rows = np.flatnonzero(met[point] == group)
+        choices[rows] = _dealt(_evenly_ordered(stage, (group,)), len(rows), rng)
+    return choices
 
-    The last round of dealing is seldom complete. In this order what is missing is spread over
-    expansions, kernels and squeeze-and-excitation alike.
+
+@functools.cache
+def _groups(stage: Stage) -> tuple[tuple[int, ...], ...]:
+    """Return the choices of a stage, by what is cheap to run together."""
+    groups: dict[object, list[int]] = {}
+    for number, choice in enumerate(stage.choices):
+        groups.setdefault((choice.family, choice.together), []).append(number)
+    return tuple(map(tuple, groups.values()))
+
+
+@functools.cache
+def _calls(stage: Stage) -> int:
+    """Return in how many pieces the largest group of choices is run."""
+    return max(len({stage.choices[n].apart for n in group}) for group in _groups(stage))
+
+
+@functools.cache
+def _evenly_ordered(stage: Stage, groups: tuple[int, ...]) -> Indices:
+    """Return the choices of some groups in an order whose every stretch is a fair mixture.
+
+    The last round of dealing is seldom complete. In this order what is missing is spread over the
+    values of all options alike.
     """
-    wanted = {stage.expansions[number] for number in expansions}
-    left = [n for n, choice in enumerate(stage.choices) if choice.expansion in wanted]
+    left = sorted(number for group in groups for number in _groups(stage)[group])
     order = []
-    values = [
-        (("expansion", choice.expansion), ("kernel", choice.kernel_size), ("se", choice.se))
-        for choice in stage.choices
-    ]
+    values = [tuple(vars(choice).items()) for choice in stage.choices]
     used: Counter[tuple[str, float]] = Counter()
     while left:
         best = min(left, key=lambda n: sum(used[value] for value in values[n]))

@@ -24,6 +24,7 @@ from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import StopSignals
 from hardcorenas.networks.build import Network, build, channels_last
 from hardcorenas.space import Architecture
+from hardcorenas.train.data import resized
 from hardcorenas.train.evaluate import CALIBRATION_IMAGES, accuracy, recalibrate_, training_images
 from hardcorenas.train.loop import Phase, Supervised
 from hardcorenas.train.recipe import FinetuneSettings
@@ -111,6 +112,7 @@ def finetune_step(
 def finetune_run(job: FinetuneJob) -> FinetuneRunFile:
     """Return what a fine-tuning is of: only the same is gone on with in its folder."""
     supernet, settings = TrainedSupernet.open(job.run), job.settings
+    seen = supernet.seen_by(job.architecture.space)
     if settings.distillation and not supernet.recipe.heaviest_epochs:
         raise InvalidArgumentError(
             f"distillation: expected 0, for {job.run} has no trained heaviest network to follow, "
@@ -126,6 +128,7 @@ def finetune_run(job: FinetuneJob) -> FinetuneRunFile:
         distillation=settings.distillation,
         start=settings.start,
         seed=job.seed,
+        resolution=seen.space.resolution if supernet.has_several else None,
     )
 
 
@@ -139,7 +142,9 @@ def _finetune_all(
         for job in jobs:
             if finetune_step(job).done() is None:
                 tell = None if report is None else partial(report, job)
-                _finetune(processes, job, supernet, data, signals=signals, report=tell)
+                seen = supernet.seen_by(job.architecture.space)
+                images = resized(data, seen.space.resolution)
+                _finetune(processes, job, seen, images, signals=signals, report=tell)
             processes.wait()  # the first has written what all look at
 
 
@@ -200,6 +205,9 @@ def _phase(run: TrainingRun, described: FinetuneRunFile, supernet: TrainedSupern
     recipe, share, teacher = run.plan.recipe, described.distillation, None
     if share:
         teacher = supernet.heaviest().to(run.processes.device).requires_grad_(False)
+        if supernet.is_resized:
+            images = training_images(run.data, run.processes, CALIBRATION_IMAGES)
+            recalibrate_(teacher, images, run.processes)
     task = Supervised(
         supernet.space.num_classes,
         recipe.label_smoothing,

@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,6 +43,7 @@ class Supervised:
         sample_paths: Draws each image's path; None runs the model as it is.
         teacher: A network to imitate, in evaluation mode; None for labels alone.
         distillation: Share of the loss that is the teacher's.
+        side: At which the model sees images, the teacher as they are; None for both alike.
     """
 
     num_classes: int
@@ -51,6 +52,7 @@ class Supervised:
     sample_paths: PathSampler | None = None
     teacher: nn.Module | None = None
     distillation: float = 0.0
+    side: int | None = None
 
     def loss(
         self, model: nn.Module, images: Tensor, labels: Tensor, rng: np.random.Generator
@@ -72,7 +74,7 @@ class Supervised:
             images, targets = mix(images, labels)
             images = images.contiguous(memory_format=torch.channels_last)
         paths = () if self.sample_paths is None else (self.sample_paths(len(images), rng),)
-        logits = model(images, *paths)
+        logits = model(images if self.side is None else shrunk(images, self.side), *paths)
         loss = functional.cross_entropy(logits, targets, label_smoothing=self.label_smoothing)
         if self.teacher is None:
             return loss
@@ -100,6 +102,7 @@ class Phase:
         first_step: Steps of earlier phases, for messages.
         one_path: Whether all pieces of a batch, in all processes, draw the same random numbers.
         all_used: Whether every weight takes part in every step.
+        resolutions: Sides of images, of which each step draws one; empty leaves them as they are.
     """
 
     name: str
@@ -110,11 +113,19 @@ class Phase:
     first_step: int = 0
     one_path: bool = False
     all_used: bool = False
+    resolutions: tuple[int, ...] = ()
 
     def order_key(self, seed: int) -> tuple[int, ...]:
         """Return what decides orders and augmentations of a seed; no other phase or seed has it."""
         # The supernet's two phases interleave; that leaves no number for further ones.
         return (2 * seed + self.number,) if self.number < 2 else (seed, self.number)
+
+    def task_of(self, seed: int, step: int) -> Supervised:
+        """Return the task of a step, at a resolution drawn for it; the same in all processes."""
+        if not self.resolutions:
+            return self.task
+        bits = int(draws(Use.RESOLUTION, seed, self.number, indices=np.array([step]))[0])
+        return replace(self.task, side=self.resolutions[bits % len(self.resolutions)])
 
 
 @dataclass
@@ -189,7 +200,7 @@ def train(
         first = state.step - epoch * steps_per_epoch
         batches = training_batches(data, data.train, plan, epoch, processes, first_batch=first)
         for images, labels in batches:
-            rate = state.learning_rate
+            rate, task = state.learning_rate, phase.task_of(seed, state.step)
 
             # Gradients: of the pieces of a batch one after the other, met in the last.
             state.optimizer.zero_grad()
@@ -198,7 +209,7 @@ def train(
             for number, (some, their_labels) in enumerate(zip(*pieces, strict=True)):
                 rng = _seed_piece(seed, phase, state.step, processes.rank * count + number)
                 with _meeting_if(shared, number == count - 1), state.autocast:
-                    part = phase.task.loss(shared, some, their_labels, rng)
+                    part = task.loss(shared, some, their_labels, rng)
                 part = part * (len(some) / len(images))
                 state.scaler.scale(part).backward()  # type: ignore[no-untyped-call]
                 loss += float(part.detach())
@@ -231,6 +242,14 @@ def train(
         last_moment += time.monotonic() - before  # judging is not training
     averaged: nn.Module = state.averaged.module
     return averaged
+
+
+def shrunk(images: Tensor, side: int) -> Tensor:
+    """Return images at a smaller size, as `data.loading.resized` shows them."""
+    if images.shape[-1] == side:
+        return images
+    smaller = functional.interpolate(images, (side, side), mode="bilinear", antialias=True)
+    return smaller.contiguous(memory_format=torch.channels_last)
 
 
 def _finish_epoch(state: TrainingState, callbacks: Callbacks, processes: Processes) -> None:

@@ -1,7 +1,8 @@
 """Training the supernet in the paper's two phases.
 
 First the heaviest network alone, which gives w̄*. Then, from there, every image on a path of its own
-through all networks, which gives w*. Both are written into the run's folder.
+through all networks, which gives w*. Both are written into the run's folder. Where a space lists
+several resolutions, each step draws one of them; w̄* and the statistics of w* are of the largest.
 """
 
 from __future__ import annotations
@@ -235,7 +236,8 @@ def _train(run: TrainingRun, space: SearchSpace) -> None:
     torch.manual_seed(run.plan.seed)
     supernet = Supernet(space).to(processes.device)
     if run.phase == HEAVIEST:
-        phase = Phase(HEAVIEST, 0, task, recipe.heaviest_epochs, recipe.learning_rate)
+        epochs, rate = recipe.heaviest_epochs, recipe.learning_rate
+        phase = Phase(HEAVIEST, 0, task, epochs, rate, resolutions=space.resolutions)
         averaged = run.train(supernet, phase, partial(_accuracies, run, (HEAVIEST,)))
         network = ready_network(averaged, space.heaviest, run.data, processes)
         if processes.is_first:
@@ -264,8 +266,8 @@ def _paths_phase(run: TrainingRun, space: SearchSpace, task: Supervised) -> Phas
         teacher = channels_last(with_weights(network, HEAVIEST, run.folder.path, {}))
         teacher = teacher.to(run.processes.device).requires_grad_(False)
         task = replace(task, teacher=teacher, distillation=recipe.distillation)
-    rate = recipe.paths_learning_rate
-    return Phase(PATHS, 1, task, recipe.paths_epochs, rate, one_path=is_single)
+    epochs, rate, sides = recipe.paths_epochs, recipe.paths_learning_rate, space.resolutions
+    return Phase(PATHS, 1, task, epochs, rate, one_path=is_single, resolutions=sides)
 
 
 def _accuracies(

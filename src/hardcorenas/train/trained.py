@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,7 +14,7 @@ from hardcorenas.networks.build import Network, build, channels_last
 from hardcorenas.networks.saved_network import Card
 from hardcorenas.space import Architecture, SearchSpace
 from hardcorenas.supernet.model import Supernet
-from hardcorenas.train.data import ImageData, load_data
+from hardcorenas.train.data import ImageData, load_data, resized
 from hardcorenas.train.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class TrainedSupernet:
 
     Attributes:
         folder: Where it is kept.
-        space: What can be built, with the number of classes of the data.
+        space: What can be built, with the number of classes of the data; see `at`.
         recipe: How it was trained.
         run: All that is written down of what it is of.
         made: The digests of its weights.
@@ -68,12 +68,32 @@ class TrainedSupernet:
                 f"{place.supernet}: is of another training than {place.description.name} beside it"
             )
         try:
-            space = SearchSpace.from_dict(run.space | {"num_classes": len(run.data.classes)})
-            return cls(Path(folder), space, Recipe(**run.recipe), run, made)
+            return cls(Path(folder), _trained_space(run), Recipe(**run.recipe), run, made)
         except (TypeError, ValueError) as error:  # of spaces and recipes too
             raise ArtifactError(
                 f"{place.description}: is not what training wrote ({error})"
             ) from None
+
+    def at(self, resolution: int) -> TrainedSupernet:
+        """Return the same supernet with the space and the images of one of its resolutions."""
+        return replace(self, space=self.space.at(resolution))
+
+    def seen_by(self, space: SearchSpace) -> TrainedSupernet:
+        """Return it at the resolution of a network's space, where it was trained on several."""
+        if not self.space.resolutions:
+            return self
+        space.require_one_resolution()
+        return self.at(space.resolution)
+
+    @property
+    def has_several(self) -> bool:
+        """Whether it was trained on several resolutions, of which this may be one."""
+        return bool(_trained_space(self.run).resolutions)
+
+    @property
+    def is_resized(self) -> bool:
+        """Whether images are smaller than those that the statistics of its batch norms are of."""
+        return self.space.resolution != _trained_space(self.run).resolution
 
     @property
     def seed(self) -> int:
@@ -91,7 +111,9 @@ class TrainedSupernet:
 
     def heaviest(self) -> Network:
         """Return the heaviest network with w̄*, in evaluation mode."""
-        network = build(self.space, self.space.heaviest)
+        # Which it is may differ from one resolution to the next.
+        stages = _trained_space(self.run).heaviest.stages
+        network = build(self.space, Architecture(self.space, stages))
         return channels_last(with_weights(network, "heaviest", self.folder, self.made.files))
 
     def finetuned(self, folder: Path, expected: Architecture | None = None) -> Network:
@@ -130,7 +152,7 @@ class TrainedSupernet:
         try:
             data = load_data(
                 source or self.run.source,
-                resolution=self.space.resolution,
+                resolution=_trained_space(self.run).resolution,
                 channels=self.space.input_channels,
                 seed=self.seed,
                 heldout_share=self.run.heldout_share,
@@ -146,7 +168,11 @@ class TrainedSupernet:
                 f"{source or self.run.source}: is not the set of images that {self.folder} was "
                 f"trained on; its files or their order have changed"
             )
-        return data
+        return resized(data, self.space.resolution)
+
+
+def _trained_space(run: RunFile) -> SearchSpace:
+    return SearchSpace.from_dict(run.space | {"num_classes": len(run.data.classes)})
 
 
 def with_weights(model: Model, name: str, folder: Path, digests: Mapping[str, str]) -> Model:

@@ -23,7 +23,7 @@ from hardcorenas.resources.targets.bundle import write_bundle
 
 pytestmark = pytest.mark.slow
 
-SPACE = hc.SearchSpace.preset("gray28")
+SPACE = hc.SearchSpace.preset("mixed28")
 PLAN = Plan(SPACE, networks=8, unseen=4)
 # What `pip install numpy onnxruntime` brings.
 PACKAGES = ("numpy", "onnxruntime", "flatbuffers", "protobuf", "packaging")
@@ -31,7 +31,7 @@ PACKAGES = ("numpy", "onnxruntime", "flatbuffers", "protobuf", "packaging")
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory):
-    path = tmp_path_factory.mktemp("bundle") / "gray28.zip"
+    path = tmp_path_factory.mktemp("bundle") / "mixed28.zip"
     write_bundle(path, PLAN)
     return path
 

@@ -109,7 +109,7 @@ def test_a_missing_runtime_names_its_extra(monkeypatch):
         make_target("openvino")
 
 
-@pytest.mark.parametrize("preset", ["gray28", "rgb32"])
+@pytest.mark.parametrize("preset", ["gray28", "rgb32", "mixed28"])
 def test_a_chain_of_parts_is_the_whole_network(preset):
     space = hc.SearchSpace.preset(preset)
     rng = np.random.default_rng(0)

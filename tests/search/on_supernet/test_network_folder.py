@@ -44,6 +44,18 @@ def test_measured_tables_are_kept_and_counted_ones_are_not(tmp_path):
     assert kept == [here, there]
 
 
+def test_a_network_that_timm_cannot_write_is_kept_all_the_same(tmp_path):
+    folder = NetworkFolder(tmp_path)
+    families = [hc.Family("skip"), hc.Family("depthwise_separable")]
+    stage = hc.Stage(width=8, stride=2, activation="relu", depths=(1,), families=families)
+    space = SPACE.replace(stages=[stage])
+    for words, in_timm in (("skip", False), ("ds-k3", True)):
+        network = hc.Architecture.parse(space, words)
+        folder.save_architecture(network)
+        assert folder.load_architecture() == network
+        assert folder.timm.exists() == in_timm
+
+
 def test_another_search_has_other_tables(tmp_path):
     folder = NetworkFolder(tmp_path)
     save(tmp_path, hc.count(SPACE, "macs"), latency_table())

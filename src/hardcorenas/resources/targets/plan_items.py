@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from hardcorenas.families.layers import initialise_
 from hardcorenas.networks import layout
-from hardcorenas.networks.blocks import InvertedResidual
-from hardcorenas.networks.build import build, initialise_
+from hardcorenas.networks.build import build
 from hardcorenas.networks.saved_network import INPUT, OUTPUT, to_onnx
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import onnx
 
-    from hardcorenas.networks.layout import BlockShape
+    from hardcorenas.families import BlockShape
     from hardcorenas.resources.plan import Plan
     from hardcorenas.space import Architecture
 
@@ -36,9 +36,9 @@ def plan_modules(plan: Plan) -> Iterator[Item]:
 
 def block_module(shape: BlockShape, batch_size: int) -> Item:
     """Return a block with fresh weights."""
-    module = InvertedResidual(shape)
+    module, slot = shape.build(), shape.slot
     initialise_(module)
-    return module, torch.randn(batch_size, shape.in_channels, shape.in_size, shape.in_size)
+    return module, torch.randn(batch_size, slot.in_channels, slot.in_size, slot.in_size)
 
 
 def stem_and_head(plan: Plan) -> tuple[Item, Item]:

@@ -25,6 +25,7 @@ from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
 from hardcorenas.search.problem import Problem
 from hardcorenas.settings import SettingError
 from hardcorenas.space import Architecture
+from hardcorenas.train.evaluate import refresh_statistics_
 from hardcorenas.train.trained import TrainedSupernet
 from hardcorenas.versions import versions
 
@@ -67,6 +68,12 @@ class SearchJob:
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise SettingError("seed", f"expected 0 or more, got {shown(self.seed)}")
+
+    @property
+    def supernet(self) -> TrainedSupernet:
+        """The supernet; of several resolutions, at the one that the budgets' tables are of."""
+        run = TrainedSupernet.open(self.run)
+        return run.seen_by(self.budgets[0].table.space) if self.budgets else run
 
     @property
     def asked_limits(self) -> list[int]:
@@ -116,10 +123,11 @@ def search_supernet(
         callback: Told where the search is.
         **settings: How to search; see `SearchSettings`.
     """
-    place = run.folder if isinstance(run, TrainedSupernet) else Path(run)
+    run = run if isinstance(run, TrainedSupernet) else TrainedSupernet.open(run)
     how = SearchSettings(**settings)
-    folder = folder or place / "networks" / network_name(budgets, how, seed)
-    job = SearchJob(place, Path(folder), tuple(budgets), how, data, seed)
+    name = network_name(budgets, how, seed, with_side=run.has_several)
+    folder = folder or run.folder / "networks" / name
+    job = SearchJob(run.folder, Path(folder), tuple(budgets), how, data, seed)
     return search_run(job, processes=processes, callback=callback)
 
 
@@ -136,7 +144,7 @@ def search_run(
     """
     require_processes(processes)
     file = search_step(job, processes, callback).do()
-    problem = Problem(TrainedSupernet.open(job.run).space, job.budgets)
+    problem = Problem(job.supernet.space, job.budgets)
     try:
         network = Architecture.parse(problem.space, file.architecture)
     except InvalidArchitectureError as error:
@@ -179,7 +187,7 @@ def _deciding(job: SearchJob) -> files.Json:
 
 def _search(processes: Processes, job: SearchJob, callback: SearchCallback | None = None) -> None:
     """Do one process's share of a search."""
-    run = TrainedSupernet.open(job.run)
+    run = job.supernet
     problem = Problem(run.space, job.budgets)
     data = run.data(job.source)
     num_images = (len(data.heldout), images_per_network(data))
@@ -190,6 +198,8 @@ def _search(processes: Processes, job: SearchJob, callback: SearchCallback | Non
     journal = Journal(folder.journal, _deciding(job) | around, writes=processes.is_first)
     processes.wait()  # all have read it before the first goes on writing
     supernet, first = run.supernet().to(processes.device), journal.num_gradients
+    if run.is_resized:
+        refresh_statistics_(supernet, data, processes, run.seed)
     asked = evaluators(
         supernet, data, effort.batch_size, seed=job.seed, first_call=first, processes=processes
     )

@@ -18,7 +18,7 @@ import msgspec
 
 from hardcorenas import files
 from hardcorenas.artifacts import ExportFile, PointFile, PointRecord, SearchFile
-from hardcorenas.errors import ArtifactError, HardcorenasError
+from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidArchitectureError
 from hardcorenas.search.feasibility import unique_labels
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.space import Architecture
@@ -79,9 +79,13 @@ class NetworkFolder:
         return self.certificate.with_stem(f"{self.certificate.stem}-{number}")
 
     def save_architecture(self, network: Architecture) -> None:
-        """Write the network, and as timm writes it."""
+        """Write the network, and as timm writes it where timm has all of its blocks."""
         network.save(self.architecture)
-        files.write_text(self.timm, f"{json.dumps(network.to_timm(), indent=1)}\n")
+        try:
+            definition = network.to_timm()
+        except InvalidArchitectureError:
+            return
+        files.write_text(self.timm, f"{json.dumps(definition, indent=1)}\n")
 
     def load_architecture(self) -> Architecture:
         """Return the network."""
@@ -175,8 +179,17 @@ def _is_ours(path: Path) -> bool:
         return _OURS.match(file.read(100)) is not None
 
 
-def network_name(budgets: Sequence[Budget], settings: SearchSettings, seed: int = 0) -> str:
-    """Return a name such as ``latency-4ms-params-2M``, with all settings that are not usual."""
+def network_name(
+    budgets: Sequence[Budget], settings: SearchSettings, seed: int = 0, *, with_side: bool = False
+) -> str:
+    """Return a name such as ``latency-4ms-params-2M``, with all settings that are not usual.
+
+    Args:
+        budgets: What may not be exceeded.
+        settings: How to search.
+        seed: Decides everything that is random.
+        with_side: Whether to name the resolution too, for a supernet that has several.
+    """
     words = [re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-") for label in unique_labels(budgets)]
     parts = [f"{word}-{_amount(budget)}" for word, budget in zip(words, budgets, strict=True)]
     usual = SearchSettings()
@@ -185,6 +198,7 @@ def network_name(budgets: Sequence[Budget], settings: SearchSettings, seed: int 
         if value != getattr(usual, field.name):
             parts.append(value if isinstance(value, str) else f"{field.name}-{value:g}")
     parts += [f"seed-{seed}"] if seed else []
+    parts += [f"{budgets[0].table.space.resolution}px"] if with_side and budgets else []
     name = "-".join(parts)
     short = f"{name[:_LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
     return name if len(name) <= _LONGEST_NAME else short

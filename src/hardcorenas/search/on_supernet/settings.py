@@ -49,6 +49,11 @@ class SearchSettings(Settings):
         safe = self.method != "bcsfw" or self.projection in _SAFE_PROJECTIONS
         return safe and self.method != "penalty"
 
+    @property
+    def scores_networks(self) -> bool:
+        """Whether the loss of what it finds is that network's own, fit to compare searches by."""
+        return self.keeps_budgets and (self.method != "bcsfw" or self.local_networks != 0)
+
 
 @dataclass(frozen=True)
 class Effort:

@@ -13,7 +13,7 @@ from hardcorenas.train.data.batches import (
     training_batches,
 )
 from hardcorenas.train.data.images import ArrayImages, FileImages, Images
-from hardcorenas.train.data.loading import ImageData, load_data
+from hardcorenas.train.data.loading import ImageData, load_data, resized
 
 __all__ = [
     "ArrayImages",
@@ -25,5 +25,6 @@ __all__ = [
     "evaluation_batches",
     "load_data",
     "num_batches",
+    "resized",
     "training_batches",
 ]

@@ -31,6 +31,7 @@ class Use(IntEnum):
     SUBSET = 4
     SAMPLE = 5
     STEP = 6
+    RESOLUTION = 7
 
 
 def draws(use: Use, *key: int, indices: NDArray[np.int64] | NDArray[np.intp]) -> NDArray[np.uint64]:

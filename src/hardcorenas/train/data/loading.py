@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,6 +117,27 @@ def load_data(
             resolution=resolution,
             fingerprint=digest([folder.fingerprint.encode(), f"{channels} {side}".encode()]),
         )
+
+
+def resized(data: ImageData, resolution: int) -> ImageData:
+    """Return the same images, normalised and split as they are, at another resolution.
+
+    What is left for random crops stays the same part of an image.
+    """
+    if resolution == data.resolution:
+        return data
+
+    def at(images: Images) -> Images:
+        side = round(images.side * resolution / data.resolution)
+        return ResizedImages(images.labels, images.channels, side, images)
+
+    return replace(
+        data,
+        train=at(data.train),
+        heldout=at(data.heldout),
+        test=None if data.test is None else at(data.test),
+        resolution=resolution,
+    )
 
 
 def _load_named(

@@ -157,9 +157,10 @@ def converted(images: NDArray[np.uint8], *, channels: int, side: int) -> NDArray
 
 @dataclass(eq=False)
 class ResizedImages(Images):
-    """Small images shown larger, converted each time they are asked for.
+    """Images shown at another size, converted each time they are asked for.
 
-    A whole data set at several times its own size would fill the memory of every process.
+    A whole data set at several times its own size would fill the memory of every process, and at
+    each of several resolutions it need not be kept.
     """
 
     own: Images

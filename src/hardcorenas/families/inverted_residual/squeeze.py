@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from hardcorenas.networks.blocks import gate
+from hardcorenas.families.layers import gate
 
 if TYPE_CHECKING:
-    from hardcorenas.networks.layout import BlockShape
+    from hardcorenas.families.inverted_residual import InvertedShape
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Place:
 class ElasticSqueezeExcite(nn.Module):
     """Squeeze-and-excitation of several widths; the inner width is a prefix too."""
 
-    def __init__(self, widest: BlockShape, largest_squeezed: int) -> None:
+    def __init__(self, widest: InvertedShape, largest_squeezed: int) -> None:
         super().__init__()
         self.reduce = nn.Conv2d(widest.expanded, largest_squeezed, 1)
         self.expand = nn.Conv2d(largest_squeezed, widest.expanded, 1)
@@ -68,7 +68,7 @@ class ElasticSqueezeExcite(nn.Module):
         gates: Tensor = self.gate(weights)
         return torch.where((squeezed > 0)[:, None], gates, gates.new_ones(()))
 
-    def weights_of_choice(self, means: Tensor, shape: BlockShape) -> Tensor:
+    def weights_of_choice(self, means: Tensor, shape: InvertedShape) -> Tensor:
         """Return the weights of the channels that one choice has, for all images alike."""
         reduce, at_reduce, expand, at_expand = self.first(shape.expanded, shape.squeezed).values()
         hidden = functional.linear(means[:, : shape.expanded], reduce.flatten(1), at_reduce)

@@ -17,16 +17,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from hardcorenas.networks.blocks import activation
-from hardcorenas.supernet.routing import Router, Routing, add_spans, rearranged, spans
-from hardcorenas.supernet.squeeze import ElasticSqueezeExcite, Place
+from hardcorenas.families.elastic import FEWEST_VALUES, ElasticBlock
+from hardcorenas.families.inverted_residual.routing import Router, Routing
+from hardcorenas.families.inverted_residual.squeeze import ElasticSqueezeExcite, Place
+from hardcorenas.families.layers import activation
+from hardcorenas.families.rows import add_spans, rearranged, spans
 
 if TYPE_CHECKING:
-    from hardcorenas.networks.layout import BlockShape
-    from hardcorenas.supernet.paths import Indices
-
-# Fewer values say too little about a mean and a deviation; then the running ones are used.
-FEWEST_VALUES = 16
+    from hardcorenas.families.elastic import Indices, InnerProducts
+    from hardcorenas.families.inverted_residual import InvertedShape
 
 
 @dataclass(frozen=True)
@@ -71,14 +70,14 @@ class ElasticNorm(nn.BatchNorm2d):
         }
 
 
-class ElasticBlock(nn.Module):
+class ElasticInvertedResidual(ElasticBlock[Routing]):
     """All choices of one block of a stage.
 
     Args:
         shapes: The block's shape under each choice, in the order of ``Stage.choices``.
     """
 
-    def __init__(self, shapes: tuple[BlockShape, ...]) -> None:
+    def __init__(self, shapes: tuple[InvertedShape, ...]) -> None:
         super().__init__()
         self.shapes = shapes
         self.router = Router(shapes)
@@ -111,10 +110,25 @@ class ElasticBlock(nn.Module):
         """The norm of each kind of output."""
         return list(self.project_norms)  # type: ignore[arg-type]
 
+    def expanded(self, x: Tensor) -> Tensor:
+        """Return images at the full width."""
+        result: Tensor = self.act(self.expand_norm(pointwise(x, self.expand.weight)))
+        return result
+
     def convolve(self, x: Tensor, kernel: int) -> Tensor:
         """Convolve images of the full width depth-wise, with norm and activation."""
         conv, norm = self.kernels[kernel]
         return self._depthwise(x, conv.weight, norm.cut([norm.num_features])[0])
+
+    def route(self, chosen: Indices) -> Routing:
+        """Return the plan for images of these choices."""
+        return self.router.route(chosen)
+
+    def judge(self, x: Tensor, chosen: Indices) -> tuple[Tensor, InnerProducts]:
+        """Run images by the sampled choices; tell all choices apart by the closed form."""
+        from hardcorenas.families.inverted_residual.closed_form import judge
+
+        return judge(self, x, chosen)
 
     def forward(self, x: Tensor, routing: Routing) -> tuple[Tensor, Indices]:
         """Run images in the order of a routing, each by its own choice.
@@ -215,7 +229,7 @@ class ElasticBlock(nn.Module):
             norm.load_state_dict(heaviest.state_dict())
 
     def state_of_choice(self, choice: int) -> dict[str, Tensor]:
-        """Return the weights and statistics of one choice, named as in a plain block."""
+        """Return the weights and statistics of one choice, named as in the plain block."""
         width, squeezed = self.shapes[choice].expanded, self.shapes[choice].squeezed
         conv, norm = self.kernels[self.router.kernels[choice]]
         output = self.output_norms[self.router.outputs[choice]]

@@ -1,10 +1,10 @@
 """Declarations that check their own fields, and reading them from plain data.
 
 What a field may be follows from its type hint: ``int`` is a whole number from 1, ``Annotated`` adds
-limits, a ``Literal`` has its words only, and a tuple of numbers rises. Each check returns the value
-as a plain Python one (numpy's numbers and any sequence are taken), or raises `InvalidSpaceError`
-that names the field, what was given and what was expected. ``bool`` is never taken for a number,
-though Python would.
+limits, a ``Literal`` has its words only, and a tuple of numbers rises, and is empty only with a
+``minimum`` of 0. Each check returns the value as a plain Python one (numpy's numbers and any
+sequence are taken), or raises `InvalidSpaceError` that names the field, what was given and what was
+expected. ``bool`` is never taken for a number, though Python would.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from hardcorenas.errors import InvalidSpaceError, shown
-
-T = TypeVar("T")
 
 # Far above any sensible declaration, low enough that a slip of the keyboard is caught.
 LARGEST = 1_000_000
@@ -33,19 +32,63 @@ class Declaration:
     """Base of frozen dataclasses: every field is checked when one is made."""
 
     def __post_init__(self) -> None:
-        for name, hint in _hints(type(self)).items():
-            object.__setattr__(self, name, _checked(hint, name, getattr(self, name)))
+        hints = _hints(type(self))
+        for name in _names(type(self)):
+            object.__setattr__(self, name, checked(hints[name], name, getattr(self, name)))
+
+    @classmethod
+    def read(cls, data: object, field: str) -> Self:
+        """Build one from plain data.
+
+        Args:
+            data: What a TOML or JSON reader returned for it.
+            field: Its path in the whole declaration; empty for the top level.
+        """
+        return cls.read_fields(data, field)
+
+    @classmethod
+    def read_fields(cls, data: object, field: str, optional: tuple[str, ...] = ()) -> Self:
+        """Build one from a mapping, naming unknown and missing fields.
+
+        Args:
+            data: Its fields; these may be declarations, or lists of them.
+            field: Its path in the whole declaration.
+            optional: Names that may be given besides its fields.
+        """
+        if not isinstance(data, Mapping):
+            raise InvalidSpaceError(field, f"expected a table of fields, got {shown(data)}")
+        names, parameters = _names(cls), inspect.signature(cls).parameters
+        known = (*names, *optional)
+        for name in data:
+            if name not in known:
+                close = difflib.get_close_matches(str(name), known, n=1)
+                hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"
+                raise InvalidSpaceError(
+                    _join(field, str(name) or "''"), f"is not a known field; {hint}"
+                )
+        hints = _hints(cls)
+        built = {
+            name: _built(hints[name], value, _join(field, name)) if name in hints else value
+            for name, value in data.items()
+        }
+        for name in names:
+            if parameters[name].default is inspect.Parameter.empty and name not in built:
+                raise InvalidSpaceError(_join(field, name), "is missing")
+        try:
+            return cls(**built)
+        except InvalidSpaceError as error:
+            raise InvalidSpaceError(_join(field, error.field), error.problem) from None
 
 
 def _is_declared(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, Declaration)
 
 
-def _checked(hint: Any, field: str, value: object, **limits: float) -> Any:
+def checked(hint: Any, field: str, value: object, **limits: float) -> Any:
     """Return a value that is what a hint says, or raise an error that names the field."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _checked(arguments[0], field, value, **arguments[1])
+        return checked(arguments[0], field, value, **arguments[1])
     if origin is Literal:
         if not isinstance(value, str) or value not in arguments:
             raise InvalidSpaceError(
@@ -53,13 +96,13 @@ def _checked(hint: Any, field: str, value: object, **limits: float) -> Any:
             )
         return arguments[arguments.index(value)]
     if origin is tuple:
-        items = enumerate(_sequence(field, value))
-        checked = tuple(_checked(arguments[0], f"{field}[{n}]", item) for n, item in items)
-        if not _is_declared(arguments[0]) and list(checked) != sorted(set(checked)):
+        items = enumerate(_sequence(field, value, **limits))
+        values = [checked(arguments[0], f"{field}[{n}]", item) for n, item in items]
+        if not _is_declared(arguments[0]) and values != sorted(set(values)):
             raise InvalidSpaceError(
-                field, f"expected rising values without repeats, got {shown(list(checked))}"
+                field, f"expected rising values without repeats, got {shown(values)}"
             )
-        return checked
+        return tuple(values)
     if hint in _CHECKS:
         return _CHECKS[hint](field, value, **limits)
     if not isinstance(value, hint):
@@ -86,7 +129,9 @@ def integer(
     return number
 
 
-def _number(field: str, value: object, *, minimum: float, maximum: float) -> float:
+def _number(
+    field: str, value: object, *, minimum: float = -LARGEST, maximum: float = LARGEST
+) -> float:
     """Require a number from ``minimum`` to ``maximum``; return 3 for 3.0."""
     try:
         if type(value).__name__ in _BOOLS or isinstance(value, str | bytes):
@@ -118,13 +163,13 @@ def _text(field: str, value: object) -> str:
     return value
 
 
-def _sequence(field: str, values: object) -> tuple[Any, ...]:
-    """Require a non-empty list or other sequence."""
+def _sequence(field: str, values: object, *, minimum: float = 1) -> tuple[Any, ...]:
+    """Require a list or other sequence, of at least one unless ``minimum`` is 0."""
     is_list = isinstance(values, Sequence) and not isinstance(values, str | bytes)
     items: tuple[Any, ...] = ()
     if is_list or hasattr(values, "__array__"):
         items = tuple(values)  # type: ignore[arg-type]
-    if not items:
+    if not items and not (is_list and minimum == 0):
         raise InvalidSpaceError(field, f"expected a list of at least one, got {shown(values)}")
     return items
 
@@ -137,45 +182,21 @@ _CHECKS: Mapping[type, Callable[..., Any]] = {
 }
 
 
-def construct(kind: type[T], data: object, field: str) -> T:
-    """Build the dataclass ``kind`` from a mapping, naming unknown and missing fields.
-
-    Args:
-        kind: A declaration; its fields may be declarations, or lists of them.
-        data: What a TOML or JSON reader returned for it.
-        field: Path of ``data`` in the whole declaration; empty for the top level.
-    """
-    if not isinstance(data, Mapping):
-        raise InvalidSpaceError(field, f"expected a table of fields, got {shown(data)}")
-    fields = {f.name: f for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    for name in data:
-        if name not in fields:
-            close = difflib.get_close_matches(str(name), fields, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(fields)}"
-            raise InvalidSpaceError(
-                _join(field, str(name) or "''"), f"is not a known field; {hint}"
-            )
-    built = {name: _built(_hints(kind)[name], data[name], _join(field, name)) for name in data}
-    for name, declared in fields.items():
-        if declared.default is dataclasses.MISSING and name not in built:
-            raise InvalidSpaceError(_join(field, name), "is missing")
-    try:
-        return kind(**built)
-    except InvalidSpaceError as error:
-        raise InvalidSpaceError(_join(field, error.field), error.problem) from None
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _built(hint: Any, value: object, field: str) -> object:
     """Return a field's value with the declarations in it built; others as they are."""
     if _is_declared(hint):
-        return construct(hint, value, field)
+        return hint.read(value, field)
     kind, *_ = get_args(hint) or (None,)
     if not _is_declared(kind):
         return value
     if not isinstance(value, list | tuple):
         name = field.rpartition(".")[2]
         raise InvalidSpaceError(field, f"expected a list of {name} ([[{name}]] in TOML)")
-    return tuple(construct(kind, item, f"{field}[{n}]") for n, item in enumerate(value))
+    return tuple(kind.read(item, f"{field}[{n}]") for n, item in enumerate(value))
 
 
 def _join(parent: str, child: str) -> str:

@@ -1,0 +1,172 @@
+"""The elastic block of any family: plain blocks whose weights are cut from shared ones.
+
+Of each weight there is one, as large as its largest in any choice. A choice has the first rows and
+columns of it, and the middle of its kernels. Norms see other numbers in every choice, so each
+choice has norms of its own, and whatever else keeps statistics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from hardcorenas.families.checking import require_as_counted
+from hardcorenas.families.elastic import FEWEST_VALUES, ElasticBlock, Indices, InnerProducts
+from hardcorenas.families.finding import BUILT_IN
+from hardcorenas.families.layers import initialise_
+from hardcorenas.families.rows import rearranged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hardcorenas.families.contract import Choice, Slot
+
+_NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
+
+
+@dataclass(frozen=True)
+class ByChoice:
+    """The plan of a block that runs its choices one after the other.
+
+    Attributes:
+        order: Which image is in each row.
+        counts: The choices in use, rising, and how many rows each has.
+    """
+
+    order: Indices
+    counts: tuple[tuple[int, int], ...]
+
+
+class SharedElastic(ElasticBlock[ByChoice]):
+    """All choices of one block of any family.
+
+    Args:
+        choices: Of one family, the heaviest last.
+        slot: Where the block stands.
+    """
+
+    def __init__(self, choices: Sequence[Choice], slot: Slot) -> None:
+        super().__init__()
+        self.num_pixels = slot.out_size**2
+        blocks = [choice.build(slot) for choice in choices]
+        for choice, block in zip(choices, blocks, strict=True):
+            if choice.family not in BUILT_IN:
+                require_as_counted(choice, slot, block)
+            initialise_(block)
+        given = [dict(_shareable(block)) for block in blocks]
+        names = dict.fromkeys(name for weights in given for name in weights)
+        largest = {name: _largest([w[name] for w in given if name in w]) for name in names}
+        self.shared = nn.ParameterDict({_key(name): largest[name] for name in names})
+        self.cuts = tuple(
+            {name: _cut(largest[name].shape, weight.shape) for name, weight in weights.items()}
+            for weights in given
+        )
+        for block, weights in zip(blocks, given, strict=True):
+            for name in weights:  # what is left of the plain blocks: their norms, and what they do
+                owner, _, leaf = name.rpartition(".")
+                block.get_submodule(owner).register_parameter(leaf, None)
+        self.plain = nn.ModuleList(blocks)
+
+    def route(self, chosen: Indices) -> ByChoice:
+        """Return the plan for images of these choices."""
+        used, counts = np.unique(chosen, return_counts=True)
+        pairs = zip(used.tolist(), counts.tolist(), strict=True)
+        return ByChoice(np.argsort(chosen, kind="stable"), tuple(pairs))
+
+    def forward(self, x: Tensor, routing: ByChoice) -> tuple[Tensor, Indices]:
+        """Run images in the order of a routing, each by its own choice."""
+        parts = torch.split(x, [count for _, count in routing.counts])
+        outputs = [
+            self.run_choice(part, choice)
+            for part, (choice, _) in zip(parts, routing.counts, strict=True)
+        ]
+        return torch.cat(outputs) if len(outputs) > 1 else outputs[0], np.arange(len(x))
+
+    def run_choice(self, x: Tensor, choice: int) -> Tensor:
+        """Run images by one choice."""
+        plain = self.plain[choice]
+        plain.train(self.training and len(x) * self.num_pixels >= FEWEST_VALUES)
+        result: Tensor = functional_call(plain, dict(self._weights(choice)), (x,))
+        return result
+
+    def judge(self, x: Tensor, chosen: Indices) -> tuple[Tensor, InnerProducts]:
+        """Run every choice: with gradients on the images that sampled it, without on the others."""
+        sampled, rows, seen = [], [], []
+        for choice in range(len(self.plain)):
+            own, others = np.flatnonzero(chosen == choice), np.flatnonzero(chosen != choice)
+            order = torch.from_numpy(np.concatenate([own, others])).to(x.device)
+            arranged = rearranged(x, order) if len(own) else x.detach()
+            mine, rest = torch.split(arranged, [len(own), len(others)])
+            with torch.no_grad():
+                judged = [self.run_choice(rest.detach(), choice)] if len(others) else []
+            if len(own):
+                sampled.append(self.run_choice(mine, choice))
+                rows.append(own)
+                judged.insert(0, sampled[-1].detach())
+            seen.append((order, torch.cat(judged)))
+        if sampled:
+            back = torch.from_numpy(np.argsort(np.concatenate(rows))).to(x.device)
+            y = rearranged(torch.cat(sampled), back)
+        else:
+            y = seen[0][1][:0]
+
+        def inner_products(gradient: Tensor) -> Tensor:
+            return torch.stack([(rearranged(gradient, o) * outputs).sum() for o, outputs in seen])
+
+        return y, inner_products
+
+    def state_of_choice(self, choice: int) -> dict[str, Tensor]:
+        """Return weights and statistics of one choice, named as in its plain block."""
+        return dict(self._weights(choice)) | self.plain[choice].state_dict()
+
+    @torch.no_grad()
+    def spread_heaviest_(self) -> None:
+        """Start the norms of all choices from those of the last one."""
+        heaviest = self.plain[-1].state_dict()
+        for block in self.plain:
+            for name, value in block.state_dict().items():
+                if name in heaviest and heaviest[name].dim() == value.dim():
+                    source = heaviest[name]
+                    if all(a >= b for a, b in zip(source.shape, value.shape, strict=True)):
+                        value.copy_(source[_cut(source.shape, value.shape)])
+
+    def _weights(self, choice: int) -> Iterator[tuple[str, Tensor]]:
+        for name, cut in self.cuts[choice].items():
+            yield name, self.shared[_key(name)][cut]
+
+
+def _shareable(block: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """Yield the weights of a plain block that are not of norms."""
+    for path, module in block.named_modules():
+        if isinstance(module, _NORMS) or any(True for _ in module.buffers(recurse=False)):
+            continue
+        for name, weight in module.named_parameters(recurse=False):
+            yield f"{path}.{name}" if path else name, weight
+
+
+def _largest(weights: Sequence[nn.Parameter]) -> nn.Parameter:
+    """Return the weight that all others can be cut from; as large as the largest in each way."""
+    shape = tuple(max(sizes) for sizes in zip(*(w.shape for w in weights), strict=True))
+    for weight in reversed(weights):
+        if weight.shape == shape:
+            return nn.Parameter(weight.detach().clone())
+    largest = weights[-1].new_zeros(shape)  # no choice has all of it: fill in what each has
+    for weight in weights:
+        largest[_cut(largest.shape, weight.shape)] = weight.detach()
+    return nn.Parameter(largest)
+
+
+def _cut(whole: Sequence[int], part: Sequence[int]) -> tuple[slice, ...]:
+    """Return where a weight lies in the largest: at its beginning, kernels in its middle."""
+    sizes = enumerate(zip(whole, part, strict=True))
+    starts = [(largest - own) // 2 if axis >= 2 else 0 for axis, (largest, own) in sizes]
+    return tuple(slice(start, start + size) for start, size in zip(starts, part, strict=True))
+
+
+def _key(name: str) -> str:
+    return name.replace(".", "/")  # names of parameters have no dots
