@@ -99,6 +99,7 @@ experiments-cifar10: setup
 	$(BIN)/python experiments/mathematics.py
 	$(BIN)/python experiments/two_for_one.py
 	$(BIN)/python experiments/rank_correlation.py
+	$(BIN)/python experiments/mixed_families.py
 
 # Every script under experiments/ at a toy size, so that none of them rots.
 QUICK := runs/experiments-quick
@@ -121,6 +122,7 @@ experiments-quick: setup
 	$(BIN)/python experiments/mathematics.py --quick
 	$(BIN)/python experiments/two_for_one.py --quick
 	$(BIN)/python experiments/rank_correlation.py --quick
+	$(BIN)/python experiments/mixed_families.py --quick
 	$(BIN)/python experiments/one_shot_dealing.py --quick --out $(QUICK)/results/one_shot_dealing.json
 	$(BIN)/python experiments/hard_searches.py --run $(QUICK)/multi --table docs/results/gray28-onnxruntime.json --budgets 1 --seeds 1 --local-networks 2 --out $(QUICK)/results/hard_searches.json
 	$(BIN)/python experiments/found_against_random.py --quick --seeds 1 --networks 2 --table docs/results/gray28-onnxruntime.json --folder $(QUICK)/found_against_random --out $(QUICK)/results/found_against_random.json

@@ -39,7 +39,7 @@ from one_shot_opponents import (
 )
 
 BATCH_SIZE = 128
-SPACES = {"rgb32": 32, "mobile": 64}
+SPACES = {"rgb32": 32, "mixed32": 32, "mobile": 64}
 CONTENDERS = (
     "multi-path",
     "masked",
@@ -157,6 +157,7 @@ def main() -> None:
     """Print a table for each space."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--spaces", nargs="+", choices=SPACES, default=list(SPACES))
     parser.add_argument("--profile", action="store_true", help="only say where time goes")
     options = parser.parse_args()
     if options.profile:
@@ -164,7 +165,8 @@ def main() -> None:
         return
     rounds = options.rounds
     cores = os.cpu_count() or 1
-    for name, resolution in SPACES.items():
+    for name in options.spaces:
+        resolution = SPACES[name]
         by_processes = {count: medians(name, count, rounds) for count in sorted({1, cores})}
         best = {
             contender: min((by_processes[count][contender], count) for count in by_processes)

@@ -5,17 +5,19 @@ Both share the weights of our `Supernet`, so that only the way of computing diff
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from hardcorenas.supernet.elastic import pointwise
+from hardcorenas.families.inverted_residual.elastic import ElasticInvertedResidual, pointwise
+from hardcorenas.families.shared import SharedElastic
+from hardcorenas.supernet.mixed import MixedBlock
 
 if TYPE_CHECKING:
-    from hardcorenas.supernet.elastic import ElasticBlock
+    from hardcorenas.families.elastic import ElasticBlock
     from hardcorenas.supernet.model import Supernet
     from hardcorenas.supernet.paths import Paths
 
@@ -43,7 +45,22 @@ def _picked(results: list[Tensor], numbers: Tensor) -> Tensor:
     return sum(mask * result for mask, result in zip(masks, results, strict=True))
 
 
-def _masked_block(block: ElasticBlock, x: Tensor, chosen: Tensor) -> Tensor:
+def _masked_block(block: ElasticBlock[Any], x: Tensor, chosen: Tensor) -> Tensor:
+    """Every choice for every image, as far as a family lets them share work; then masks."""
+    if isinstance(block, ElasticInvertedResidual):
+        return _masked_inverted(block, x, chosen)
+    if isinstance(block, SharedElastic):
+        return _picked([block.run_choice(x, choice) for choice in range(len(block.plain))], chosen)
+    assert isinstance(block, MixedBlock)
+    members, local = (torch.from_numpy(of) for of in (block.members, block.local))
+    outputs = [
+        _masked_block(member, x, torch.where(members[chosen] == number, local[chosen], 0))
+        for number, member in enumerate(block.blocks)
+    ]
+    return _picked(outputs, members[chosen])
+
+
+def _masked_inverted(block: ElasticInvertedResidual, x: Tensor, chosen: Tensor) -> Tensor:
     shapes, router = block.shapes, block.router
     widths = torch.tensor([shape.expanded for shape in shapes])[chosen]
     squeezed = torch.tensor([shape.squeezed for shape in shapes])[chosen]
@@ -73,7 +90,8 @@ def twelve_full_passes_gradient(
         ends = []
         for position, chosen in enumerate(choices):
             block = supernet.blocks[number][position]
-            outputs = [_one_choice(block, x, choice) for choice in range(len(block.shapes))]
+            count = len(supernet.space.stages[number].choices)
+            outputs = [_one_choice(block, x, choice) for choice in range(count)]
             x = _mixed(outputs, torch.from_numpy(chosen), unknowns)
             ends.append(x)
         x = _mixed(ends, torch.from_numpy(depths) - 1, unknowns)
@@ -113,7 +131,8 @@ def twelve_passes_gradient(
                 left.append(leaving)
                 beyond = torch.cat([leaving.detach(), *([] if beyond is None else [beyond])])
             if active:
-                x = _every_choice(block, x, mine[:active], gradients)
+                count = len(supernet.space.stages[number].choices)
+                x = _every_choice(block, count, x, mine[:active], gradients)
             if beyond is not None:
                 with torch.no_grad():
                     beyond = _own_choice(block, beyond, mine[active:])
@@ -128,24 +147,24 @@ def twelve_passes_gradient(
 
 
 def _every_choice(
-    block: ElasticBlock, x: Tensor, chosen: Tensor, gradients: list[Tensor]
+    block: ElasticBlock[Any], count: int, x: Tensor, chosen: Tensor, gradients: list[Tensor]
 ) -> Tensor:
     """Run every choice by itself, as a plain network would, on views of the shared weights."""
     results, sampled, images = [], [], []
-    for number in range(len(block.shapes)):
+    for number in range(count):
         own, others = (chosen == number).nonzero()[:, 0], (chosen != number).nonzero()[:, 0]
         if len(own):
             images.append(own)
             sampled.append(_one_choice(block, x[own], number))
         with torch.no_grad():
-            rest = _one_choice(block, x[others], number)
+            rest = _one_choice(block, x[others], number) if len(others) else x.new_zeros(0)
             results.append((own, sampled[-1].detach() if len(own) else None, others, rest))
     y = torch.cat(sampled)[torch.cat(images).argsort()]
 
     def note(gradient: Tensor) -> None:
         products = []
         for own, mine, others, rest in results:
-            product = (gradient[others] * rest).sum()
+            product = (gradient[others] * rest).sum() if len(others) else gradient.new_zeros(())
             products.append(product if mine is None else product + (gradient[own] * mine).sum())
         gradients.append(torch.stack(products))
 
@@ -153,11 +172,11 @@ def _every_choice(
     return y
 
 
-def _one_choice(block: ElasticBlock, x: Tensor, number: int) -> Tensor:
-    return block(x, block.router.route(np.full(len(x), number)))[0]
+def _one_choice(block: ElasticBlock[Any], x: Tensor, number: int) -> Tensor:
+    return block(x, block.route(np.full(len(x), number)))[0]
 
 
-def _own_choice(block: ElasticBlock, x: Tensor, chosen: Tensor) -> Tensor:
-    routing = block.router.route(chosen.numpy())
+def _own_choice(block: ElasticBlock[Any], x: Tensor, chosen: Tensor) -> Tensor:
+    routing = block.route(chosen.numpy())
     y, order = block(x[torch.from_numpy(routing.order)], routing)
     return y[torch.from_numpy(np.argsort(routing.order[order]))]

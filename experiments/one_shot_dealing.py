@@ -36,7 +36,7 @@ RECIPE = SMALL.replace(heaviest_epochs=10, paths_epochs=24)
 
 def accuracies(at_once: int, seed: int, recipe: Recipe) -> tuple[list[float], float]:
     """Train with so many expansions at once; return the networks' accuracies, and seconds."""
-    paths.EXPANSIONS_AT_ONCE = at_once
+    paths.GROUPS_AT_ONCE = at_once
     paths.FEWEST_IMAGES = 1  # however small the groups become
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:

@@ -24,6 +24,7 @@ import torch
 import hardcorenas as hc
 from hardcorenas import files
 from hardcorenas.artifacts import Certificate, PointFile
+from hardcorenas.families.inverted_residual import InvertedResidual
 from hardcorenas.jobs.processes import Processes
 from hardcorenas.machine import num_cores
 from hardcorenas.search.on_supernet.job import FoundNetwork, SearchJob, search_run
@@ -391,13 +392,14 @@ def uniform_networks(
 ) -> dict[str, hc.Architecture]:
     """Return the networks that are the same everywhere: depth × expansion × kernel."""
     stage = space.stages[0]
+    options = dict(stage.families[0].options)
     return {
         f"{depth} × e{expansion}k{kernel}{'se' if excite else ''}": hc.Architecture(
-            space, ((hc.Choice(expansion, kernel, excite),) * depth,) * len(space.stages)
+            space, ((InvertedResidual(expansion, kernel, excite),) * depth,) * len(space.stages)
         )
         for depth in stage.depths
-        for expansion in stage.expansions
-        for kernel in stage.kernel_sizes
+        for expansion in options["expansions"]
+        for kernel in options["kernel_sizes"]
         for excite in se
     }
 
