@@ -90,15 +90,15 @@ def checked(hint: Any, field: str, value: object, **limits: float) -> Any:
     if origin is Annotated:
         return checked(arguments[0], field, value, **arguments[1])
     if origin is Literal:
-        if not isinstance(value, str) or value not in arguments:
-            raise InvalidSpaceError(
-                field, f"expected one of {', '.join(arguments)}, got {shown(value)}"
-            )
-        return arguments[arguments.index(value)]
+        for one in arguments:
+            if type(one) is type(value) and one == value:
+                return one
+        listed = ", ".join(map(str, arguments))
+        raise InvalidSpaceError(field, f"expected one of {listed}, got {shown(value)}")
     if origin is tuple:
         items = enumerate(_sequence(field, value, **limits))
         values = [checked(arguments[0], f"{field}[{n}]", item) for n, item in items]
-        if not _is_declared(arguments[0]) and values != sorted(set(values)):
+        if not _is_declared(arguments[0]) and not _rises(arguments[0], values):
             raise InvalidSpaceError(
                 field, f"expected rising values without repeats, got {shown(values)}"
             )
@@ -108,6 +108,13 @@ def checked(hint: Any, field: str, value: object, **limits: float) -> Any:
     if not isinstance(value, hint):
         raise InvalidSpaceError(field, f"expected a {hint.__name__}, got {shown(value)}")
     return value
+
+
+def _rises(hint: Any, values: list[Any]) -> bool:
+    """Return whether each value is above the one before; words are in the order of their hint."""
+    if get_origin(hint) is Literal:
+        values = [get_args(hint).index(value) for value in values]
+    return values == sorted(set(values))
 
 
 def integer(
@@ -167,7 +174,7 @@ def _sequence(field: str, values: object, *, minimum: float = 1) -> tuple[Any, .
     """Require a list or other sequence, of at least one unless ``minimum`` is 0."""
     is_list = isinstance(values, Sequence) and not isinstance(values, str | bytes)
     items: tuple[Any, ...] = ()
-    if is_list or hasattr(values, "__array__"):
+    if is_list or getattr(values, "ndim", 0) > 0:
         items = tuple(values)  # type: ignore[arg-type]
     if not items and not (is_list and minimum == 0):
         raise InvalidSpaceError(field, f"expected a list of at least one, got {shown(values)}")
@@ -195,7 +202,7 @@ def _built(hint: Any, value: object, field: str) -> object:
         return value
     if not isinstance(value, list | tuple):
         name = field.rpartition(".")[2]
-        raise InvalidSpaceError(field, f"expected a list of {name} ([[{name}]] in TOML)")
+        raise InvalidSpaceError(field, f"expected a list of {name}, got {shown(value)}")
     return tuple(kind.read(item, f"{field}[{n}]") for n, item in enumerate(value))
 
 

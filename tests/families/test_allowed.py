@@ -92,6 +92,8 @@ def test_a_stage_has_family_after_family():
         ('{family = "residual", expansions = [true]}', "expansions[0]", ["got True"]),
         ('{family = "depthwise_separable", se = [0]}', "se[0]", ["true or false", "got 0"]),
         ('{family = "depthwise_separable", se = true}', "se", ["a list", "got True"]),
+        ('{family = "skip", name = "x"}', "name", ["no options"]),
+        ('{family = "skip", self = 1}', "self", ["no options"]),
         ('{family = "transformer"}', "family", ["no family 'transformer'"]),
         ("{kernel_sizes = [3]}", "", ["a table with a family"]),
         ('{family = ["skip"]}', "", ["a table with a family"]),

@@ -177,6 +177,33 @@ def test_one_file_twice_is_one_family(folder):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("def tensors(self", "def tensor(self", ["Wire", "lacks tensors", "own-family.md"]),
+        ("gauge: KernelSize", "gauge: Unknown", ["'Unknown' is not defined", "TYPE_CHECKING"]),
+        ('f"wire{self.gauge}"', 'f"wire {self.gauge}"', ["without blanks", "'wire 1'"]),
+    ],
+)
+def test_what_a_family_lacks_is_one_line(folder, old, new, words):
+    text = "from __future__ import annotations\n" + FAMILY
+    assert old in text
+    (folder / "torn.py").write_text(text.replace(old, new))
+    require_error(shown_space(folder, ["torn.py"]), *words)
+
+
+def test_options_by_keyword_alone(folder):
+    text = FAMILY.replace("frozen=True", "frozen=True, kw_only=True")
+    (folder / "named.py").write_text(text)
+    assert shown_space(folder, ["named.py"]).returncode == 0
+
+
+def test_the_last_of_several_definitions_in_a_notebook_counts(folder):
+    (folder / "cells.py").write_text(FAMILY + FAMILY.replace('"wire{', '"thread{'))
+    shown = "import hardcorenas as hc; print(hc.SearchSpace.load('my.toml').stages[0].choices[1])"
+    assert python(folder, "-c", shown, families=["cells.py"]).stdout == "thread1\n"
+
+
 def test_entry_points_of_installed_packages(folder):
     package = folder / "wires-1.0.dist-info"
     package.mkdir()

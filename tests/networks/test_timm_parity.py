@@ -71,6 +71,8 @@ def expressible_spaces(draw):
     """Spaces of every activation, gate and family that timm's classes can build too."""
     activation = draw(activations)
     stages = draw(st.lists(timm_stages, min_size=1, max_size=3))
+    se = any(getattr(choice, "se", False) for stage in stages for choice in stage.choices)
+    hidden_width = draw(st.integers(1 if se else 0, 40))
     return hc.SearchSpace(
         name="random",
         resolution=draw(st.integers(1, 33)),
@@ -83,7 +85,7 @@ def expressible_spaces(draw):
             block_activation=draw(activations),
         ),
         stages=[dataclasses.replace(stage, stride=min(stage.stride, 2)) for stage in stages],
-        head=hc.Head(draw(st.integers(1, 40)), draw(st.integers(0, 40)), activation),
+        head=hc.Head(draw(st.integers(1, 40)), hidden_width, activation),
         se_gate=draw(st.sampled_from(get_args(Gate))),
     )
 

@@ -161,3 +161,21 @@ def test_a_published_network_without_a_shortcut_that_we_would_add_is_no_point():
     assert definition[0] == ["ds_r1_k3_s1_e1_c16_nre_noskip"]
     with pytest.raises(InvalidArchitectureError, match="stem: expected"):
         hc.Architecture.from_timm(MOBILENET_V3_LARGE, definition)
+
+
+def test_a_published_network_whose_ratios_mean_something_else_is_no_point():
+    """timm's EfficientNet class takes ``se0.25`` as a share of a block's input width."""
+    _, definition = published("semnasnet_100")
+    assert definition[2] == ["ir_r3_k5_s2_e3_c40_se0.25"]
+    rows = [(24, 2, 4), (40, 2, 4), (80, 2, 4), (112, 1, 4), (160, 2, 4), (320, 1, 1)]
+    space = declared(
+        "semnasnet",
+        separable_stem(32, "relu", "relu"),
+        inverted(rows, se=(False, True)),
+        hc.Head(1280, activation="relu"),
+    )
+    with pytest.raises(InvalidArchitectureError, match=r"stages\[1\].*got 'ir_r3_k5_s2_e3_c40_se"):
+        hc.Architecture.from_timm(space, definition)
+    with pytest.raises(InvalidArchitectureError, match="has a hidden layer"):
+        space.heaviest.to_timm()
+    assert space.lightest.to_timm()  # without squeeze-and-excitation

@@ -42,7 +42,10 @@ def test_json_round_trip_is_exact(architecture):
 @given(architectures())
 def test_timm_round_trip_is_exact(architecture):
     in_timm = {"inverted_residual", "fused_inverted_residual", "depthwise_separable"}
-    if not {choice.family for blocks in architecture.stages for choice in blocks} <= in_timm:
+    choices = [choice for blocks in architecture.stages for choice in blocks]
+    squeezed = any(getattr(choice, "se", False) for choice in choices)
+    no_hidden_layer = not architecture.space.head.hidden_width
+    if not {c.family for c in choices} <= in_timm or (squeezed and no_hidden_layer):
         with pytest.raises(InvalidArchitectureError, match="timm's notation has no"):
             architecture.to_timm()
         return

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import assume, given
 
 import hardcorenas as hc
 from hardcorenas.errors import ArtifactError, InvalidArgumentError, InvalidSpaceError
+from hardcorenas.families import Choice, Product
 from hardcorenas.space import preset_names, preset_text
 from strategies import spaces
 
@@ -216,6 +219,42 @@ def test_lists_and_numpy_numbers_make_the_same_space():
     assert space.replace(stages=list(space.stages)) == space
     assert space.replace(resolution=np.int32(28)) == space
     assert hc.SearchSpace.from_dict(space.to_dict()) == space
+
+
+def test_lightest_and_heaviest_go_by_macs_whatever_the_order_of_options():
+    """Of a family whose cost falls with its option, too; words are in the order of their type."""
+
+    @dataclass(frozen=True)
+    class Grouped(Choice):
+        family: ClassVar[str] = "grouped"
+        group: int
+        size: Literal["small", "large"]
+
+        def __str__(self):
+            return f"g{self.group}{self.size}"
+
+        def products(self, slot):
+            width = {"small": 8, "large": 16}[self.size]
+            yield Product(slot.in_channels // self.group, width, 3, slot.out_size)
+
+        def tensors(self, slot):
+            return (slot.entering, slot.leaving)
+
+        def build(self, slot):
+            raise NotImplementedError
+
+    family = hc.Family("grouped", groups=[1, 4], sizes=["small", "large"])
+    stage = hc.Stage(16, 1, "relu", (1, 3), families=(family,))
+    space = hc.SearchSpace.preset("gray28").replace(stages=(stage,))
+    assert str(space.lightest) == "g4small"
+    assert str(space.heaviest) == "g1large g1large g1large"
+    with pytest.raises(InvalidSpaceError, match="rising"):
+        hc.Family("grouped", groups=[1], sizes=["large", "small"])
+
+
+def test_a_number_of_numpy_is_no_list():
+    with pytest.raises(InvalidSpaceError, match="expected a list"):
+        hc.Family("residual", expansions=np.float64(2))
 
 
 def test_a_space_beyond_all_counting_is_refused():

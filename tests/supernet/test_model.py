@@ -139,6 +139,40 @@ def test_spreading_makes_every_norm_the_heaviest_ones(space):
             assert all(torch.equal(norm, norms[-1]) for norm in norms)
 
 
+def inverted(expansion, kernel_size):
+    return hc.Family("inverted_residual", expansions=[expansion], kernel_sizes=[kernel_size])
+
+
+@pytest.mark.parametrize(
+    "families",
+    [
+        (hc.Family("residual", expansions=[2]), hc.Family("residual", expansions=[1])),
+        (inverted(6, 3), inverted(3, 5)),
+        (hc.Family("skip"), hc.Family("bottleneck", expansions=[0.125, 0.25])),  # of one width
+        (inverted(4, 3), hc.Family("fused_inverted_residual", expansions=[4, 6])),
+    ],
+)
+def test_spreading_leaves_the_heaviest_network_as_it_is(families):
+    stage = hc.Stage(32, 2, "relu", (1, 2), families=families)
+    space = GRAY.replace(stages=(stage, stage))
+    supernet, batch = shaken(space), some_images(space, 3)
+    with torch.no_grad():
+        expected = supernet(batch)
+        supernet.spread_heaviest_()
+        torch.testing.assert_close(supernet(batch), expected, rtol=0, atol=0)
+
+
+def test_a_larger_kernel_starts_with_the_trained_one_in_its_middle():
+    stage = hc.Stage(16, 1, "relu", (1,), families=(inverted(3, 5), inverted(6, 3)))
+    space = GRAY.replace(stages=(stage,))
+    supernet = shaken(space)
+    supernet.spread_heaviest_()
+    small, large = (conv.weight for conv in supernet.blocks[0][0].depthwise)
+    assert torch.equal(large, functional.pad(small, [1] * 4))
+    wide, narrow = (norm.state_dict() for norm in supernet.blocks[0][0].depthwise_norms)
+    assert all(torch.equal(wide[name], narrow[name]) for name in wide)
+
+
 def test_statistics_are_fed_by_the_images_that_took_the_choice():
     """Against plain blocks that get only those images: means and variances of each norm."""
     space = GRAY

@@ -163,7 +163,7 @@ def search(
 def print_tightness(problem: Problem) -> None:
     """Print each budget with the range of its space, and how tight they are together."""
     judged = tightness(problem)
-    rows = text_table("budget", "limit", "lightest", "heaviest", "room")
+    rows = text_table("budget", "limit", "cheapest", "dearest", "room")
     for room in judged.rooms:
         unit = room.budget.table.display_unit
         amounts = (room.budget.limit, room.cheapest, room.dearest)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from hardcorenas.declarations import Declaration, checked
-from hardcorenas.errors import InvalidSpaceError, shown
+from hardcorenas.errors import HardcorenasError, InvalidSpaceError, shown
 from hardcorenas.families.finding import family_class
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Family(Declaration):
     name: str
     options: tuple[tuple[str, tuple[Any, ...]], ...]
 
-    def __init__(self, name: str, **options: object) -> None:
+    def __init__(self, name: str, /, **options: object) -> None:
         axes = _axes(family_class(name))
         for given in options:
             if given not in axes:
@@ -48,7 +48,9 @@ class Family(Declaration):
     def choices(self) -> tuple[Choice, ...]:
         """All choices: the first option varies slowest."""
         kind = family_class(self.name)
-        return tuple(kind(*values) for values in itertools.product(*(v for _, v in self.options)))
+        names = [option.name for option in dataclasses.fields(kind)]
+        values = itertools.product(*(v for _, v in self.options))
+        return tuple(kind(**dict(zip(names, some, strict=True))) for some in values)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as a TOML file has it."""
@@ -70,7 +72,13 @@ class Family(Declaration):
 
 def _axes(kind: type[Choice]) -> Mapping[str, tuple[Any, Any]]:
     """Return, under the name of its list, type and default of each option of a family."""
-    hints = get_type_hints(kind, include_extras=True)
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except NameError as error:
+        raise HardcorenasError(
+            f"family {kind.family!r}: the type of an option is not known ({error}); import it "
+            "outside of TYPE_CHECKING"
+        ) from None
     return {
         option.name if hints[option.name] is bool else f"{option.name}s": (
             hints[option.name],

@@ -141,6 +141,11 @@ class Choice(Declaration, ABC):
     family: ClassVar[str]
     """The family's name in spaces and files."""
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The value of each option by its name."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
     @abstractmethod
     def __str__(self) -> str:
         """Return a short name without blanks that no other choice of any family has."""
@@ -166,13 +171,15 @@ class Choice(Declaration, ABC):
         By default for a chain of operators behind which the input is added, where shapes allow.
         """
         tensors = self.tensors(slot)
+        if len(tensors) == 1:  # no operator
+            yield tensors[0]
         kept = slot.entering if slot.keeps_shape else 0
         for number, (read, written) in enumerate(itertools.pairwise(tensors)):
             yield read + written + (kept if number else 0)
 
     def extent(self, slot: Slot) -> tuple[float, ...]:  # noqa: ARG002
         """Return what makes it large: of two choices of a family the larger should cost more."""
-        return tuple(value for value in vars(self).values() if isinstance(value, int | float))
+        return tuple(value for value in self.options.values() if isinstance(value, int | float))
 
     def described(self, slot: Slot) -> tuple[str, ...]:
         """Return what it is, in a few short lines."""
@@ -204,8 +211,7 @@ class Choice(Declaration, ABC):
         """Copy and send it by its family's name: another process may not know the module's."""
         from hardcorenas.families.finding import choice_again
 
-        options = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return choice_again, (self.family, type(self).__module__, options)
+        return choice_again, (self.family, type(self).__module__, self.options)
 
 
 @dataclass(frozen=True)

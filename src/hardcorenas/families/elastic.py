@@ -63,8 +63,8 @@ class ElasticBlock(nn.Module, ABC, Generic[R]):
         """Return weights and statistics of one choice, named as in its plain block."""
 
     @abstractmethod
-    def spread_heaviest_(self) -> None:
-        """Start what the last choice, the heaviest, does not use from what it does."""
+    def spread_(self, choice: int) -> None:
+        """Start what a choice, which is trained, does not use from what it does."""
 
     def run(self, x: Tensor, chosen: Indices) -> Tensor:
         """Run images by their own choices; the outputs are in the images' order."""

@@ -49,6 +49,11 @@ def family_class(name: str, field: str = "family") -> type[Choice]:
             f"there is no family {shown(name)}; there are {', '.join(family_names())}. One of "
             f"your own is found where {OWN_FAMILIES} names its module or file",
         )
+    if missing := sorted(known[name].__abstractmethods__):
+        raise HardcorenasError(
+            f"family {shown(name)}: {known[name].__name__} in {_home(known[name])} lacks "
+            f"{', '.join(missing)}; docs/own-family.md says what each method is for"
+        )
     return known[name]
 
 
@@ -89,7 +94,7 @@ def _imported() -> dict[str, type[Choice]]:
             raise HardcorenasError(
                 f"two families are called {shown(name)}, in {' and '.join(homes)}; rename one"
             )
-        found[name] = family  # the same one may have been imported under two names
+        found.setdefault(name, family)  # the newest: a notebook may define it again
     return found
 
 

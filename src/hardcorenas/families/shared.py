@@ -15,7 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from hardcorenas.errors import HardcorenasError
 from hardcorenas.families.checking import require_as_counted
+from hardcorenas.families.contract import strided
 from hardcorenas.families.elastic import FEWEST_VALUES, ElasticBlock, Indices, InnerProducts
 from hardcorenas.families.finding import BUILT_IN
 from hardcorenas.families.layers import initialise_
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from hardcorenas.families.contract import Choice, Slot
 
-_NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm)
+_NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class SharedElastic(ElasticBlock[ByChoice]):
 
     def __init__(self, choices: Sequence[Choice], slot: Slot) -> None:
         super().__init__()
-        self.num_pixels = slot.out_size**2
+        self.stride = slot.stride
         blocks = [choice.build(slot) for choice in choices]
         for choice, block in zip(choices, blocks, strict=True):
             if choice.family not in BUILT_IN:
@@ -90,7 +92,8 @@ class SharedElastic(ElasticBlock[ByChoice]):
     def run_choice(self, x: Tensor, choice: int) -> Tensor:
         """Run images by one choice."""
         plain = self.plain[choice]
-        plain.train(self.training and len(x) * self.num_pixels >= FEWEST_VALUES)
+        num_values = len(x) * strided(x.shape[2], self.stride) * strided(x.shape[3], self.stride)
+        plain.train(self.training and num_values >= FEWEST_VALUES)
         result: Tensor = functional_call(plain, dict(self._weights(choice)), (x,))
         return result
 
@@ -125,15 +128,16 @@ class SharedElastic(ElasticBlock[ByChoice]):
         return dict(self._weights(choice)) | self.plain[choice].state_dict()
 
     @torch.no_grad()
-    def spread_heaviest_(self) -> None:
-        """Start the norms of all choices from those of the last one."""
-        heaviest = self.plain[-1].state_dict()
+    def spread_(self, choice: int) -> None:
+        """Start the norms of all choices from those of one, as far as they have its shape."""
+        trained = self.plain[choice].state_dict()
         for block in self.plain:
             for name, value in block.state_dict().items():
-                if name in heaviest and heaviest[name].dim() == value.dim():
-                    source = heaviest[name]
-                    if all(a >= b for a, b in zip(source.shape, value.shape, strict=True)):
-                        value.copy_(source[_cut(source.shape, value.shape)])
+                source = trained.get(name)
+                if source is None or source.dim() != value.dim():
+                    continue
+                if all(a >= b for a, b in zip(source.shape, value.shape, strict=True)):
+                    value.copy_(source[_cut(source.shape, value.shape)])
 
     def _weights(self, choice: int) -> Iterator[tuple[str, Tensor]]:
         for name, cut in self.cuts[choice].items():
@@ -151,6 +155,11 @@ def _shareable(block: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 def _largest(weights: Sequence[nn.Parameter]) -> nn.Parameter:
     """Return the weight that all others can be cut from; as large as the largest in each way."""
+    if len({weight.dim() for weight in weights}) > 1:
+        raise HardcorenasError(
+            "weights of one name have several numbers of dimensions in the choices of a family, "
+            f"{' and '.join(str(tuple(w.shape)) for w in weights)}; give them names of their own"
+        )
     shape = tuple(max(sizes) for sizes in zip(*(w.shape for w in weights), strict=True))
     for weight in reversed(weights):
         if weight.shape == shape:

@@ -14,6 +14,7 @@ from hardcorenas.errors import InvalidArchitectureError, InvalidSpaceError, Miss
 from hardcorenas.networks import layout
 from hardcorenas.networks.build import build
 from hardcorenas.space import Architecture
+from hardcorenas.space.timm_codec import timm_block
 from hardcorenas.torchvision_import import prepare_torchvision
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _timm_model(architecture: Architecture) -> nn.Module:
     space = architecture.space
     blocks = decode_arch_def(architecture.to_timm())  # type: ignore[no-untyped-call]
     for block in itertools.chain.from_iterable(blocks):
-        # By itself timm's EfficientNet would take the ratio as one of the block's input width.
+        # By itself timm's builder would take the ratio as one of the block's input width.
         if ratio := block.pop("se_ratio", 0):
             block["se_layer"] = partial(
                 SqueezeExcite,
@@ -153,11 +154,12 @@ def _require_families(space: SearchSpace) -> None:
     """Refuse a space with a choice that timm has no block for."""
     for number, stage in enumerate(space.stages):
         for choice in stage.choices:
-            if choice.to_timm(space.slot(number, 0)) is None:
+            if timm_block(space, number, choice) is None:
                 raise InvalidSpaceError(
                     f"stages[{number}].families",
                     f"space {space.name!r} has no counterpart in timm, which lacks the family "
-                    f"{choice.family}",
+                    f"{choice.family}, or its squeeze-and-excitation where the head has no hidden "
+                    "layer",
                 )
 
 

@@ -14,7 +14,7 @@ import json
 import math
 import tomllib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -26,7 +26,7 @@ from hardcorenas.files import is_file, read_text
 from hardcorenas.space.parts import Head, Resolutions, Stage, Stem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     import numpy as np
@@ -89,13 +89,13 @@ class SearchSpace(Declaration):
 
     @cached_property
     def lightest(self) -> Architecture:
-        """The least of everything; where a stage mixes families, the fewest MACs in each block."""
-        return self._extreme(0, min)
+        """The shallowest network, with the choice of fewest MACs in each block."""
+        return self._extreme(0)
 
     @cached_property
     def heaviest(self) -> Architecture:
-        """The most of everything; where a stage mixes families, the most MACs in each block."""
-        return self._extreme(-1, max)
+        """The deepest network, with the choice of most MACs in each block."""
+        return self._extreme(-1)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -269,17 +269,18 @@ class SearchSpace(Declaration):
             size = strided(size, stage.stride)
         return size
 
-    def _extreme(self, end: Literal[0, -1], pick: Callable[..., Choice]) -> Architecture:
+    def _extreme(self, end: Literal[0, -1]) -> Architecture:
         from hardcorenas.space.architecture import Architecture
 
         stages = []
         for number, stage in enumerate(self.stages):
-            if len(stage.families) == 1:  # whose choices rise
-                stages.append((stage.choices[end],) * stage.depths[end])
-                continue
-            slots = [self.slot(number, position) for position in range(stage.depths[end])]
-            sizes = [{c: _size(c, slot) for c in stage.choices} for slot in slots]
-            stages.append(tuple(pick(stage.choices, key=size.__getitem__) for size in sizes))
+            # Behind the first block all slots of a stage are the same. Of equals the outermost.
+            ends = [
+                sorted(stage.choices, key=partial(_size, self.slot(number, position)))[end]
+                for position in range(min(2, stage.max_depth))
+            ]
+            depth = stage.depths[end]
+            stages.append((ends[0], *[ends[-1]] * (depth - 1)))
         return Architecture(self, tuple(stages))
 
 
@@ -292,7 +293,7 @@ def _with_largest(fields: dict[str, Any], field: str = "") -> dict[str, Any]:
     return {**fields, "resolution": sides[-1]} if sides else fields
 
 
-def _size(choice: Choice, slot: Slot) -> tuple[int, int]:
+def _size(slot: Slot, choice: Choice) -> tuple[int, int]:
     """Return the MACs and parameters of a choice."""
     products = list(choice.products(slot))
     return sum(p.macs for p in products), sum(p.params for p in products)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 from hardcorenas.declarations import Declaration
-from hardcorenas.errors import InvalidSpaceError
+from hardcorenas.errors import InvalidSpaceError, shown
 from hardcorenas.families import Activation, Family, KernelSize, Ratio
 
 if TYPE_CHECKING:
@@ -70,9 +71,14 @@ class Stage(Declaration):
         for name, value in given.items():
             object.__setattr__(self, name, value)
         super().__post_init__()
-        names = [str(choice) for choice in self.choices]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise InvalidSpaceError("families", f"expected each choice once, got {twice[0]} twice")
+        counts = Counter(map(str, self.choices))
+        name, number = counts.most_common(1)[0]
+        if number > 1:
+            raise InvalidSpaceError("families", f"expected each choice once, got {name} twice")
+        if torn := [name for name in counts if name.split() != [name] or "|" in name]:
+            raise InvalidSpaceError(
+                "families", f"expected short names without blanks and |, got {shown(torn[0])}"
+            )
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:

@@ -3,8 +3,9 @@
 A definition is one list of strings for the stem's separable block, one for each stage and, where
 the head has a hidden layer, one for its 1×1 convolution. Everything the space fixes (width, stride,
 activation, ratio) is written out and, on reading, must agree with the space. The ratio of
-squeeze-and-excitation is of a block's inner width, as timm's MobileNetV3 class reads it; its
-EfficientNet class would take the same word as a ratio of the input width.
+squeeze-and-excitation is of a block's inner width, as timm's MobileNetV3 class reads it. Its
+EfficientNet class, which is what a definition means where the head has no hidden layer, takes the
+same word as a ratio of the input width and has another gate; such blocks are not ours.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hardcorenas.errors import InvalidArchitectureError
-from hardcorenas.families.contract import Activation, Slot, round_channels
+from hardcorenas.families.contract import Activation, Slot, TimmBlock, round_channels
 from hardcorenas.space.architecture import Architecture
 
 if TYPE_CHECKING:
@@ -29,6 +30,14 @@ _NO_SKIP = "noskip"
 _RATIO = re.compile(r"(se|e)([0-9]{1,3}(?:\.[0-9]{1,20})?)")
 # What timm assumes where a string is silent.
 _SILENT = {"r": 1.0, "s": 1.0, "e": 1.0, "se": 0.0}
+
+
+def timm_block(space: SearchSpace, stage: int, choice: Choice) -> TimmBlock | None:
+    """Return what timm calls a choice of a stage, if it has such a block in such networks."""
+    block = choice.to_timm(space.slot(stage, 0))
+    if block is not None and block.se_ratio and not space.head.hidden_width:
+        return None
+    return block
 
 
 def encode(architecture: Architecture) -> list[list[str]]:
@@ -178,17 +187,19 @@ def _require_same(
 
 def _required(text: str | None, choice: Choice) -> str:
     if text is None:
+        kind = choice.family.replace("_", " ")
         raise InvalidArchitectureError(
-            f"timm's notation has no {choice.family.replace('_', ' ')} ({choice})"
+            f"timm's notation has no {kind} ({choice}); squeeze-and-excitation it has only where "
+            "the head has a hidden layer"
         )
     return text
 
 
 def _block_string(space: SearchSpace, number: int, position: int, choice: Choice) -> str | None:
-    slot = space.slot(number, position)
-    block = choice.to_timm(slot)
+    block = timm_block(space, number, choice)
     if block is None:
         return None
+    slot = space.slot(number, position)
     suffix = _activation_suffix(space, slot.activation)
     ratio = f"_se{block.se_ratio}" if block.se_ratio else ""
     return (

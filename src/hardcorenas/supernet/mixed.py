@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 def elastic_block(choices: Sequence[Choice], slot: Slot) -> ElasticBlock[Any]:
     """Return the block that is all of some choices at once."""
-    kinds = dict.fromkeys(type(choice) for choice in choices)
-    if len(kinds) == 1:
-        return next(iter(kinds)).elastic(choices, slot)
+    if len({choice.family for choice in choices}) == 1:
+        return choices[0].elastic(choices, slot)
     return MixedBlock(choices, slot)
 
 
@@ -56,17 +55,15 @@ class MixedBlock(ElasticBlock[ByFamily]):
         self.local = np.zeros(len(choices), dtype=np.int64)  # a choice's number in its family
         for own in self.own_choices:
             self.local[own] = np.arange(len(own))
-        self.families = nn.ModuleDict(
-            {
-                name: kind.elastic([choices[n] for n in own.tolist()], slot)
-                for (name, kind), own in zip(kinds.items(), self.own_choices, strict=True)
-            }
+        self.families = nn.ModuleList(
+            kind.elastic([choices[n] for n in own.tolist()], slot)
+            for kind, own in zip(kinds.values(), self.own_choices, strict=True)
         )
 
     @property
     def blocks(self) -> list[ElasticBlock[Any]]:
         """The elastic block of each family."""
-        return list(self.families.values())  # type: ignore[arg-type]
+        return list(self.families)  # type: ignore[arg-type]
 
     def route(self, chosen: Indices) -> ByFamily:
         """Return the plan for images of these choices."""
@@ -114,7 +111,6 @@ class MixedBlock(ElasticBlock[ByFamily]):
         block = self.blocks[int(self.members[choice])]
         return block.state_of_choice(int(self.local[choice]))
 
-    def spread_heaviest_(self) -> None:
-        """Start what the heaviest choice of each family does not use from what it does."""
-        for block in self.blocks:
-            block.spread_heaviest_()
+    def spread_(self, choice: int) -> None:
+        """Start what a choice does not use of its family from what it does."""
+        self.blocks[int(self.members[choice])].spread_(int(self.local[choice]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,8 +89,9 @@ class Supernet(nn.Module):
 
     def spread_heaviest_(self) -> None:
         """Start all that the heaviest network does not use from what it does (w* from w̄*)."""
-        for block in chain.from_iterable(self.blocks):
-            block.spread_heaviest_()
+        for blocks, choices in zip(self.blocks, self.space.heaviest.indices, strict=True):
+            for block, choice in zip(blocks, choices, strict=True):
+                block.spread_(choice)
 
     @property
     def blocks(self) -> list[list[ElasticBlock[Any]]]:

@@ -184,7 +184,7 @@ def _evenly_ordered(stage: Stage, groups: tuple[int, ...]) -> Indices:
     """
     left = sorted(number for group in groups for number in _groups(stage)[group])
     order = []
-    values = [tuple(vars(choice).items()) for choice in stage.choices]
+    values = [tuple(choice.options.items()) for choice in stage.choices]
     used: Counter[tuple[str, float]] = Counter()
     while left:
         best = min(left, key=lambda n: sum(used[value] for value in values[n]))

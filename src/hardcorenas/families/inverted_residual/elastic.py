@@ -214,19 +214,20 @@ class ElasticInvertedResidual(ElasticBlock[Routing]):
         return (x + y if self.has_shortcut else y), order
 
     @torch.no_grad()
-    def spread_heaviest_(self) -> None:
-        """Start what the heaviest choice does not use from what it does.
+    def spread_(self, choice: int) -> None:
+        """Start what a choice does not use from what it does.
 
-        Smaller kernels become the middle of the largest one, norms copies of the heaviest's.
+        Smaller kernels become the middle of its own, larger ones have it in their middle and
+        zeros around it; norms become copies of its own.
         """
-        (largest, its_norm), heaviest = self.kernels[-1], self.output_norms[-1]
-        size = largest.weight.shape[-1]
+        trained, its_norm = self.kernels[self.router.kernels[choice]]
+        output = self.output_norms[self.router.outputs[choice]]
         for conv, norm in self.kernels:
-            edge = (size - conv.weight.shape[-1]) // 2
-            conv.weight.copy_(largest.weight[:, :, edge : size - edge, edge : size - edge])
+            edge = (conv.weight.shape[-1] - trained.weight.shape[-1]) // 2
+            conv.weight.copy_(functional.pad(trained.weight, [edge] * 4))  # below 0 it is cut
             norm.load_state_dict(its_norm.state_dict())
         for norm in self.output_norms:
-            norm.load_state_dict(heaviest.state_dict())
+            norm.load_state_dict(output.state_dict())
 
     def state_of_choice(self, choice: int) -> dict[str, Tensor]:
         """Return the weights and statistics of one choice, named as in the plain block."""

@@ -33,10 +33,6 @@ class Skip(Choice):
         """Return the sizes of its tensors."""
         return (slot.entering,) if slot.keeps_shape else (slot.entering, slot.leaving)
 
-    def values_alive(self, slot: Slot) -> Iterator[int]:
-        """Yield what is alive: the input, and the output where there is another."""
-        yield sum(self.tensors(slot))
-
     def build(self, slot: Slot) -> nn.Module:
         """Return the plain block."""
         from hardcorenas.families.skip.block import skip_block
