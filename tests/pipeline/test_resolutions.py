@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import onnxruntime
 import pytest
 import torch
 
 import hardcorenas as hc
-from hardcorenas.errors import HardcorenasError, InfeasibleBudgetError, InvalidSpaceError
+from hardcorenas.errors import (
+    HardcorenasError,
+    InfeasibleBudgetError,
+    InvalidArgumentError,
+    InvalidSpaceError,
+)
 from hardcorenas.networks.saved_network import stored_architecture
 from hardcorenas.pipeline import certificates, table_step
 from hardcorenas.pipeline.run import run, training_job
 from hardcorenas.pipeline.sweep import sweep
+from hardcorenas.report.reading import read_run
 from hardcorenas.resources import ResourceTable
 from hardcorenas.search.on_supernet import job
 from hardcorenas.search.on_supernet.objective import SCORE_IMAGES
@@ -145,6 +152,52 @@ def test_the_files_are_of_its_resolution(finished):
     )
 
 
+def test_python_keeps_to_the_resolution_of_the_network(finished, tmp_path):
+    """Also where the supernet's own largest resolution is another."""
+    folder, _, _ = finished
+    run, sides = TrainedSupernet.open(folder), {}
+    for place in (folder / "networks").iterdir():
+        network = hc.Architecture.load(place / "architecture.json")
+        sides[network.space.resolution] = network
+    small = sides[6]
+    hc.finetune(run, small, tmp_path / "small", epochs=1, processes=1)
+    trained, card = run.finetuned(tmp_path / "small"), run.card(small)
+    assert card.architecture.space.resolution == 6
+    hc.export(trained, card, tmp_path / "files", formats=("onnx",))
+    session = onnxruntime.InferenceSession(tmp_path / "files" / "network.onnx")
+    assert session.get_inputs()[0].shape == [1, 1, 6, 6]
+    assert 0 <= hc.evaluate(trained, run.at(6), on="heldout") <= 1
+    with pytest.raises(InvalidSpaceError, match="one is needed here"):
+        hc.evaluate(trained, run, on="heldout")
+
+
+@pytest.mark.parametrize(
+    ("side", "budgets"),
+    [
+        (None, []),
+        (6, []),
+        (6, [hc.Budget(hc.count(SPACE, "macs"), "90%")]),
+        (None, [hc.Budget(hc.count(space, "macs"), "90%") for space in (SMALL, SPACE)]),
+    ],
+)
+def test_a_search_needs_budgets_of_one_resolution(finished, side, budgets):
+    run = TrainedSupernet.open(finished[0])
+    with pytest.raises(InvalidArgumentError, match="tables of one resolution"):
+        hc.search(run if side is None else run.at(side), budgets)
+
+
+def test_the_report_puts_the_network_that_was_chosen_first(finished, tmp_path):
+    folder, outcome, _ = finished
+    first, last = read_run(folder).networks
+    assert (first.architecture, first.passed_over) == (outcome.architecture, "")
+    assert last.passed_over == "not chosen"
+    assert f"({last.side} px, not chosen)" in last.title
+    for side in (6, 8):
+        name = f"table-{side}px.json"
+        shutil.copy(folder / name, tmp_path / name)
+    assert [table.space.resolution for table in read_run(tmp_path).measured] == [6, 8]
+
+
 def test_what_is_done_is_not_done_again(two, finished, tmp_path, clock, judge):
     folder, recorder = copy_of(finished[0], tmp_path / "run", networks=True), Recorder()
     before = tiny_run.contents(folder)
@@ -195,6 +248,7 @@ def test_a_budget_that_fits_only_the_small_resolution(two, finished, tmp_path):
     session = onnxruntime.InferenceSession(outcome.folder / "network.onnx")
     assert session.get_inputs()[0].shape == [1, 1, 6, 6]
     assert recorder.begun.count("search") == 1
+    assert [note.startswith("8×8 is left out: ") for note in recorder.remarks].count(True) == 1
     sweeps = sweep(two.config(folder, "budgets=", *QUICK), [f"macs={limit}", "macs=90%"])
     assert sweeps[0].folder == outcome.folder
     assert sweeps[1].limits == {"macs": 90 * hc.count(SPACE, "macs").cost(SPACE.heaviest) // 100}

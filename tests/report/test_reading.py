@@ -42,7 +42,7 @@ def test_everything_of_a_whole_run_is_read(whole):
     run = read_run(whole)
     assert run.name == "demo"
     assert run.description.data.classes == made_runs.CLASSES
-    assert run.tables == (run.table,) == (made_runs.latency_table(),)
+    assert run.tables == run.measured == (made_runs.latency_table(),)
     assert [moment.step for moment in run.training[::2]] == list(range(4, 44, 4))
     (network,) = run.networks
     assert network.method == "bcsfw"
@@ -376,7 +376,7 @@ class TestSeveralAttempts:
     def test_what_counts_is_what_was_asked_for(self, run):
         last, given_up = read_run(run).networks
         assert (last.search.attempt, given_up.search.attempt) == (2, 1)
-        assert (last.is_last, given_up.is_last) == (True, False)
+        assert (last.passed_over, given_up.passed_over) == ("", "given up")
         assert last.limits[0].amount == given_up.limits[0].amount
         assert last.limits[0].searched < last.limits[0].amount
         assert last.title == f"{last.limits[0]} (attempt 2)"
@@ -389,9 +389,9 @@ class TestSeveralAttempts:
 
     def test_the_page_shows_one_verdict_and_folds_the_other_away(self, run):
         page = render(read_runs([run]))
-        assert "earlier attempts, which missed their budget: 1" in page
-        assert page.index('class="panel pass"') < page.index("earlier attempts, which")
-        assert page.index("earlier attempts, which") < page.index('class="panel fail"')
+        assert "networks that the run did not go on with: 1" in page
+        assert page.index('class="panel pass"') < page.index("networks that the run did")
+        assert page.index("networks that the run did") < page.index('class="panel fail"')
 
 
 def test_two_settings_of_one_device_have_measurements_of_their_own(tmp_path):
@@ -419,7 +419,7 @@ def test_a_network_is_found_from_inside_its_folder(copied, network, monkeypatch)
     monkeypatch.chdir(network)
     run = read_run(".")
     assert (run.name, len(run.networks)) == (copied.name, 1)
-    assert run.table is not None
+    assert run.measured
 
 
 def test_networks_of_one_run_are_one_run_and_none_is_shown_twice(swept):

@@ -226,11 +226,9 @@ def _allowed(family: Family) -> str:
     """Return a family and its options, such as "inverted residual e2,4 k3,5 ±se"."""
     words = [family.name.replace("_", " ")]
     for axis, values in family.options:
-        if values == (True,):
-            words.append(axis)
-        elif values == (False, True):
-            words.append(f"±{axis}")
-        elif values != (False,):
+        if isinstance(values[0], bool):
+            words += {(True,): [axis], (False, True): [f"±{axis}"]}.get(values, [])
+        else:
             words.append(f"{axis[0]}{','.join(map(str, values))}")
     return " ".join(words)
 

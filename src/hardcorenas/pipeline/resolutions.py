@@ -48,19 +48,27 @@ def problems_at(
         except InfeasibleBudgetError as error:
             errors[space.resolution] = error
     if not problems:
-        raise _nearest(errors)
+        raise _nearest(errors, largest.resolution)
     for side, why in errors.items():
         say(f"{side}×{side} is left out: {why}")
     return problems
 
 
-def feasible_counts(config: Config, space: SearchSpace) -> tuple[SearchSpace, ...]:
-    """Return the spaces of those resolutions at which some network keeps what is counted."""
+def feasible_counts(
+    config: Config, space: SearchSpace, say: Callable[[str], None]
+) -> tuple[SearchSpace, ...]:
+    """Return the spaces of those resolutions at which some network keeps what is counted.
+
+    Args:
+        config: Has the budgets.
+        space: Its resolutions are looked at.
+        say: Told of resolutions at which nothing fits.
+    """
     counted = [text for text in config.budgets if is_counted(text)]
     *_, largest = spaces = space.at_each()
     if not counted:
         return spaces
-    return tuple(p.space for p in problems_at(spaces, counted, lambda _: None, largest))
+    return tuple(p.space for p in problems_at(spaces, counted, lambda _: None, largest, say))
 
 
 def require_choosable(config: Config, space: SearchSpace) -> None:
@@ -95,15 +103,15 @@ def _budgets(
     return budgets
 
 
-def _nearest(errors: Mapping[int, InfeasibleBudgetError]) -> InfeasibleBudgetError:
+def _nearest(errors: Mapping[int, InfeasibleBudgetError], largest: int) -> InfeasibleBudgetError:
     """Return the error of the resolution at which the least is missing."""
+    if list(errors) == [largest]:  # the only one
+        return errors[largest]
 
     def missing(side: int) -> float:
         error = errors[side]
         return max(error.missing[name] / limit for name, limit in error.limits.items())
 
-    if len(errors) == 1:
-        return next(iter(errors.values()))
     best = min(errors, key=missing)
     sides = ", ".join(map(str, errors))
     return InfeasibleBudgetError(

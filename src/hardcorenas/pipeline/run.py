@@ -93,7 +93,7 @@ def require_feasible(configs: Sequence[Config], watcher: Watcher) -> None:
     with only_one(first.run_folder):
         space = jobs[0].with_classes(jobs[0].data())
         for config in configs:
-            feasible_counts(config, space)  # of all, before anything is timed
+            feasible_counts(config, space, lambda _: None)  # of all, before anything is timed
         for job in jobs:
             job.problems(space)
 
@@ -181,7 +181,7 @@ class _WholeJob:
             name = f"table-{one.resolution}px.json" if self.has_several else TABLE
             return latency_table(self.config, one, self.folder, self.watcher, name)
 
-        spaces = feasible_counts(self.config, space)
+        spaces = feasible_counts(self.config, space, self.watcher.say)
         problems = problems_at(spaces, self.config.budgets, table_of, largest, self.watcher.say)
         for budget in (budget for problem in problems for budget in problem.budgets):
             if budget.table.is_measured and budget.table.calibration is None:

@@ -99,7 +99,7 @@ class _Figures:
 
 def _curve_notes(runs: Sequence[RunFiles]) -> list[str]:
     """Return what the curve lacks, a note for each reason."""
-    networks = [network for run in runs for network in run.networks if network.is_last]
+    networks = [network for run in runs for network in run.networks if not network.passed_over]
     trained = [network for network in networks if network.finetuned is not None]
     reasons = {
         "not trained by itself yet": [n for n in networks if n.finetuned is None],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from hardcorenas.artifacts import (
     Certificate,
@@ -54,7 +54,7 @@ def read_run(folder: str | Path) -> RunFiles:
     inside = folder / "networks"
     networks = sorted(inside.iterdir()) if inside.is_dir() else []
     run_files = _read(folder, [path for path in networks if _is_network(path)])
-    if run_files.description is None and run_files.table is None and not run_files.networks:
+    if not (run_files.description or run_files.measured or run_files.networks):
         raise ArtifactError(
             f"{folder}: holds nothing of a run: expected run.json, table.json or networks/; "
             f"make one with: hardcorenas run"
@@ -89,18 +89,18 @@ def _is_network(folder: Path) -> bool:
 
 
 def _read(folder: Path, networks: Sequence[Path]) -> RunFiles:
-    path = folder / "table.json"
-    table = ResourceTable.load(path) if path.exists() else None
+    paths = [folder / "table.json", *sorted(folder.glob("table-*px.json"))]
+    measured = tuple(ResourceTable.load(path) for path in paths if path.exists())
     description = RunFile.load_if_there(folder / "run.json")
     has_several = description is not None and "resolutions" in description.space
-    found = [_network(network, table) for network in networks]
+    found = [_network(network, measured) for network in networks]
     if has_several:
         found = [dataclasses.replace(n, side=_side(n)) for n in found]
     return RunFiles(
         name=folder.resolve().name,
         folder=folder,
         description=description,
-        table=table,
+        measured=measured,
         training=read_lines(folder / "training.jsonl", Moment),
         networks=_in_order(found),
     )
@@ -111,38 +111,53 @@ def _side(network: NetworkFiles) -> int | None:
 
 
 def _in_order(networks: Iterable[NetworkFiles]) -> tuple[NetworkFiles, ...]:
-    """Put what came of each budget first, then other methods, then what was given up."""
+    """Put what came of each budget first, then other methods, then what was passed over."""
     networks = list(networks)
-    searches = [network.search for network in networks if network.search is not None]
-    marked = [
-        dataclasses.replace(n, is_last=not any(_follows(later, n.search) for later in searches))
-        for n in networks
-    ]
+    marked = []
+    for network in networks:
+        others = [other for other in networks if other is not network]
+        why: Literal["given up", "not chosen", ""] = ""
+        if any(_follows(other, network) for other in others):
+            why = "given up"
+        elif any(_is_preferred(other, network) for other in others):
+            why = "not chosen"
+        marked.append(dataclasses.replace(network, passed_over=why))
     return tuple(sorted(marked, key=_order))
 
 
 def _order(network: NetworkFiles) -> tuple[Any, ...]:
     amounts = [limit.amount for limit in network.limits]
-    return (not network.is_last, network.method != "bcsfw", amounts, network.folder)
+    return (network.passed_over, network.method != "bcsfw", amounts, network.folder)
 
 
-def _follows(later: SearchFile, earlier: SearchFile | None) -> bool:
+def _follows(later: NetworkFiles, earlier: NetworkFiles) -> bool:
     """Return whether a search was made because an earlier one's network missed its budget."""
-    if earlier is None or later.attempt <= earlier.attempt:
+    one, other = later.search, earlier.search
+    if one is None or other is None or one.attempt <= other.attempt:
         return False
-    one, other = (
-        ([(b.label, b.asked, b.table) for b in search.budgets], search.settings, search.seed)
-        for search in (earlier, later)
-    )
-    return one == other
+    tables = ([budget.table for budget in search.budgets] for search in (one, other))
+    return _task(one) == _task(other) and next(tables) == next(tables)
 
 
-def _network(folder: Path, table: ResourceTable | None) -> NetworkFiles:
+def _is_preferred(trained: NetworkFiles, other: NetworkFiles) -> bool:
+    """Return whether a run went on with one network and not with that of another resolution."""
+    if trained.search is None or other.search is None or trained.side == other.side:
+        return False
+    went_on = trained.finetuned is not None and other.finetuned is None
+    return went_on and _task(trained.search) == _task(other.search)
+
+
+def _task(search: SearchFile) -> tuple[object, ...]:
+    """Return what was asked for, but for the tables."""
+    return ([(b.label, b.asked) for b in search.budgets], search.settings, search.seed)
+
+
+def _network(folder: Path, measured: Sequence[ResourceTable]) -> NetworkFiles:
     path = folder / "architecture.json"
     architecture = Architecture.load(path) if path.exists() else None
     search = SearchFile.load_if_there(folder / "search.json")
     tables = [ResourceTable.load(path) for path in sorted((folder / "tables").glob("*.json"))]
-    tables += [] if table is None else [table]
+    tables += measured
     steps = read_lines(folder / "trace.jsonl", TraceStep)
     point = PointFile.load_if_there(folder / "point.json")
     if architecture is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hardcorenas.artifacts import TrainedRow
 from hardcorenas.search.on_supernet.settings import SearchSettings
@@ -94,7 +94,7 @@ class NetworkFiles:
         exported: The files it can be had in.
         summary: What the whole job says of it.
         compared_seconds: What training the networks took that it is compared with.
-        is_last: Whether no further network was searched for because this one missed its budget.
+        passed_over: Why the run went on with another network under the same budgets, if it did.
         side: Of its images in pixels, where the run has several resolutions.
     """
 
@@ -110,7 +110,7 @@ class NetworkFiles:
     exported: ExportFile | None
     summary: SummaryFile | None
     compared_seconds: float
-    is_last: bool = True
+    passed_over: Literal["given up", "not chosen", ""] = ""
     side: int | None = None
 
     @property
@@ -131,7 +131,7 @@ class NetworkFiles:
         ]
         words += [f"seed {self.search.seed}"] if self.search.seed else []
         words += [f"attempt {self.search.attempt}"] if self.search.attempt > 1 else []
-        return words if self.is_last else [*words, "given up"]
+        return [*words, self.passed_over] if self.passed_over else words
 
     @property
     def method(self) -> str:
@@ -176,7 +176,7 @@ class RunFiles:
         name: What to call it.
         folder: Where it is.
         description: Space, data, recipe, seed.
-        table: The latency table that was measured for it.
+        measured: The latency tables that were measured for it, one for each resolution.
         training: The training of the supernet, moment by moment.
         networks: What was searched for on it, by budget.
     """
@@ -184,17 +184,17 @@ class RunFiles:
     name: str
     folder: Path
     description: RunFile | None
-    table: ResourceTable | None
+    measured: tuple[ResourceTable, ...]
     training: tuple[Moment, ...]
     networks: tuple[NetworkFiles, ...]
 
     @cached_property
     def tables(self) -> tuple[ResourceTable, ...]:
         """Every measurement there is, each once: by its medians, if there is a table of them."""
-        every = [self.table, *(limit.table for n in self.networks for limit in n.limits)]
-        measured = [t for t in every if t is not None and t.calibration is not None]
+        every = [*self.measured, *(limit.table for n in self.networks for limit in n.limits)]
+        timed = [t for t in every if t is not None and t.calibration is not None]
         tables: dict[str, ResourceTable] = {}
-        for table in sorted(measured, key=lambda table: table.percentile):
+        for table in sorted(timed, key=lambda table: table.percentile):
             tables.setdefault(table.measurement, table)
         return tuple(tables.values())
 
@@ -211,4 +211,5 @@ def setting(table: ResourceTable) -> str:
         return ""
     threads = f"{made.threads} thread{'s' * (made.threads != 1)}"
     cold = ", cold" if made.cold else ""
-    return f"{made.device}, {made.runtime}, {threads}, batch {made.batch_size}{cold}"
+    side = f"{made.resolution}×{made.resolution}"
+    return f"{made.device}, {made.runtime}, {threads}, batch {made.batch_size}, {side}{cold}"

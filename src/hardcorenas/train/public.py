@@ -104,11 +104,12 @@ def evaluate(
 
     Args:
         network: Takes images as those of the run are normalised; in evaluation mode.
-        run: The trained supernet, or its folder.
+        run: The trained supernet, or its folder; of several resolutions ``run.at(R)``.
         on: Test images, which nothing has seen, or those the search compared networks on.
         data: Where the images are, if not where they were.
     """
     run = _opened(run)
+    run.space.require_one_resolution()
     images = run.data(data)
     part = images.test if on == "test" else images.heldout
     if part is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from hardcorenas import files
-from hardcorenas.artifacts import FinetunedFile, RunFile, SupernetFile
+from hardcorenas.artifacts import FinetunedFile, FinetuneRunFile, RunFile, SupernetFile
 from hardcorenas.errors import ArtifactError, DataError, HardcorenasError, shown
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.build import Network, build, channels_last
@@ -134,12 +134,14 @@ class TrainedSupernet:
                 f"{place.finetuned}: is of another network, {shown(made.architecture)}; expected "
                 f"{shown(str(expected))}"
             )
-        network = build(self.space, Architecture.parse(self.space, made.architecture))
+        side = FinetuneRunFile.load(place.description).resolution
+        space = self.space if side is None else self.space.at(side)
+        network = build(space, Architecture.parse(space, made.architecture))
         return with_weights(network, "network", folder, made.files)
 
     def card(self, architecture: Architecture) -> Card:
         """Return what one has to know to use a network of this supernet."""
-        network = Architecture(self.space, architecture.stages)
+        network = Architecture(self.seen_by(architecture.space).space, architecture.stages)
         return Card(network, self.run.data.classes, self.run.data.mean, self.run.data.std)
 
     def data(self, source: str | None = None, progress: Progress | None = None) -> ImageData:

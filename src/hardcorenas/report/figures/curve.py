@@ -71,7 +71,7 @@ def curves(runs: Sequence[RunFiles]) -> list[Curve]:
     groups: dict[tuple[str, str], list[tuple[str, NetworkFiles, Limit]]] = {}
     for run in runs:
         name = run.name if len(runs) > 1 else ""
-        for network in filter(lambda n: n.is_last, run.networks):
+        for network in filter(lambda n: not n.passed_over, run.networks):
             for limit in network.limits:
                 groups.setdefault((limit.label, limit.where), []).append((name, network, limit))
     drawn = []

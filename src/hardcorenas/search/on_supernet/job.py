@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from hardcorenas import files
 from hardcorenas.artifacts import BudgetRecord, LocalSearchRecord, ProjectionRecord, SearchFile
-from hardcorenas.errors import ArtifactError, InvalidArchitectureError, shown
+from hardcorenas.errors import (
+    ArtifactError,
+    InvalidArchitectureError,
+    InvalidArgumentError,
+    shown,
+)
 from hardcorenas.jobs.processes import Processes, is_first_process, require_processes, run_together
 from hardcorenas.jobs.run_folder import only_one
 from hardcorenas.jobs.signals import StopSignals
@@ -124,11 +129,23 @@ def search_supernet(
         **settings: How to search; see `SearchSettings`.
     """
     run = run if isinstance(run, TrainedSupernet) else TrainedSupernet.open(run)
+    _require_side(run, budgets)
     how = SearchSettings(**settings)
     name = network_name(budgets, how, seed, with_side=run.has_several)
     folder = folder or run.folder / "networks" / name
     job = SearchJob(run.folder, Path(folder), tuple(budgets), how, data, seed)
     return search_run(job, processes=processes, callback=callback)
+
+
+def _require_side(run: TrainedSupernet, budgets: Sequence[Budget]) -> None:
+    """Refuse budgets that do not say at which of its resolutions a supernet is searched."""
+    sides = {budget.table.space.resolution for budget in budgets}
+    allowed = set(run.space.resolutions or [run.space.resolution])
+    if run.has_several and not (len(sides) == 1 and sides <= allowed):
+        expected, given = (", ".join(map(str, sorted(some))) or "none" for some in (allowed, sides))
+        raise InvalidArgumentError(
+            f"budgets: expected tables of one resolution, of {expected}; got those of {given}"
+        )
 
 
 def search_run(
