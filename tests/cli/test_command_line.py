@@ -68,6 +68,21 @@ def test_space_shows_size_and_ends(capsys):
     assert max(map(len, out.splitlines())) <= 80
 
 
+def test_space_shows_the_options_of_each_family(capsys, tmp_path):
+    separable = '{family = "depthwise_separable", kernel_sizes = [3], se = [true]}'
+    families = f'{{family = "residual"}}, {separable}'
+    text = (
+        'name = "two"\nresolution = 8\ninput_channels = 1\nnum_classes = 2\n'
+        "stem = {width = 8}\nhead = {width = 8}\n[[stages]]\nwidth = 8\nstride = 1\n"
+        f'activation = "relu"\ndepths = [1]\nfamilies = [{families}]\n'
+    )
+    (tmp_path / "two.toml").write_text(text)
+    assert execute(["space", str(tmp_path / "two.toml")]) == 0
+    out = capsys.readouterr().out
+    assert "residual e1 k3 " in out
+    assert "depthwise separable k3 se" in out
+
+
 def test_space_as_json(capsys):
     assert execute(["space", "gray28", "--json", "--resolution", "56", "--classes", "3"]) == 0
     shown = json.loads(capsys.readouterr().out)

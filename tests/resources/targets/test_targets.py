@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import onnx
@@ -107,6 +110,33 @@ def test_a_missing_runtime_names_its_extra(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_openvino)
     with pytest.raises(MissingDependencyError, match=r"pip install 'hardcorenas\[openvino\]'"):
         make_target("openvino")
+
+
+SIGNALLED = """
+import faulthandler, gc, os, signal, sys
+from pathlib import Path
+from hardcorenas.resources.targets import make_target
+
+faulthandler.enable()  # which has a stack of its own for signals
+target = make_target(sys.argv[1])
+runs = [target.load(Path(sys.argv[2]), (1, 1, 28, 28)) for _ in range(3)]
+signal.signal(signal.SIGUSR1, lambda *_: print("taken"))
+runs.pop(0)()
+del runs
+gc.collect()
+os.kill(os.getpid(), signal.SIGUSR1)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="Windows has no such signal")
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino"])
+def test_signals_are_taken_after_a_runtime_was_at_work(name, tmp_path):
+    pytest.importorskip(name)
+    network, path = SPACE.lightest, tmp_path / "network.onnx"
+    make_target(name).prepare(build(SPACE, network), Card.blank(network), 1, path)
+    command = [sys.executable, "-c", SIGNALLED, name, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "taken\n")
 
 
 @pytest.mark.parametrize("preset", ["gray28", "rgb32", "mixed28"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import platform
 import tempfile
 from abc import abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -106,7 +109,8 @@ class OpenVinoTarget(OnnxTarget):
             "INFERENCE_NUM_THREADS": self.threads,
             "INFERENCE_PRECISION_HINT": "f32",
         }
-        compiled = _openvino().Core().compile_model(path, "CPU", options)
+        with _signal_stack_kept():
+            compiled = _openvino().Core().compile_model(path, "CPU", options)
         request = compiled.create_infer_request()
         images = np.random.default_rng(0).standard_normal(tuple(compiled.input(0).shape))
         feed = {0: images.astype(np.float32)}
@@ -124,3 +128,28 @@ def _openvino() -> Any:
     except ImportError:
         raise MissingDependencyError("openvino", "openvino", "the OpenVINO target") from None
     return openvino
+
+
+class _SignalStack(ctypes.Structure):
+    """``stack_t`` of Linux."""
+
+    _fields_ = (("start", ctypes.c_void_p), ("flags", ctypes.c_int), ("size", ctypes.c_size_t))
+
+
+@contextmanager
+def _signal_stack_kept() -> Iterator[None]:
+    """Give this thread its stack for signal handlers back.
+
+    Each network that OpenVINO compiles for a processor sets one of its own and, when it is freed,
+    the one that it had found, which may be that of a network freed before (seen in 2026.4.1). The
+    next signal that Python handles, such as Ctrl-C, would then end the process.
+    """
+    if platform.system() != "Linux":
+        yield
+        return
+    library, before = ctypes.CDLL(None), _SignalStack()
+    library.sigaltstack(None, ctypes.byref(before))
+    try:
+        yield
+    finally:
+        library.sigaltstack(ctypes.byref(before), None)
