@@ -94,7 +94,7 @@ def test_a_search_from_start_to_end(search, place, capsys):
     said = capsys.readouterr()
     assert said.err == ""
     heading, _, row, word, _, found, cost, loss, images, written, onwards = said.out.splitlines()
-    assert heading.split() == ["budget", "limit", "lightest", "heaviest", "room"]
+    assert heading.split() == ["budget", "limit", "cheapest", "dearest", "room"]
     ends = [f"{n:,}" for n in (40_000, TABLES["macs"].cheapest_cost, TABLES["macs"].dearest_cost)]
     assert [ends[i] in row for i in range(3)] == [True] * 3
     assert re.fullmatch(r"(very tight|tight|moderate|loose): .* random networks fits?", word)

@@ -82,7 +82,7 @@ def test_a_run_leaves_everything(place, finished):
     expected = {
         *("run.json", "heaviest.safetensors", "supernet.safetensors", "training.jsonl"),
         *(f"networks/{NAME}/{name}" for name in ("search.json", "architecture.json")),
-        *(f"networks/{NAME}/{name}" for name in ("architecture.timm", "point.json")),
+        f"networks/{NAME}/point.json",
         *(f"networks/{NAME}/{name}" for name in ("trace.jsonl", "certificate.json")),
         *(f"networks/{NAME}/network.{end}" for end in ("onnx", "pt2", "safetensors")),
         f"networks/{NAME}/summary.json",

@@ -92,7 +92,7 @@ class TestCurve:
         (network,) = run.networks
         (curve,) = curves([run])
         assert curve.label == "latency"
-        assert curve.where == f"{LAPTOP}, onnxruntime, 1 thread, batch 1"
+        assert curve.where == f"{LAPTOP}, onnxruntime, 1 thread, batch 1, 28×28"
         assert [row[-1] for row in curve.rows if row[0] == "found"] == [str(network.architecture)]
         drawn = series(curve.plot)
         assert set(drawn) == {"found", "random networks", "lightest", "heaviest"}
@@ -260,8 +260,8 @@ class TestHeatMaps:
 class TestPrediction:
     def test_pairs_and_certified_networks_are_drawn(self, swept):
         run = read_run(swept)
-        drawn = series(predicted_against_measured(run.table, run.networks))
-        pairs = run.table.calibration.unseen
+        drawn = series(predicted_against_measured(run.tables[0], run.networks))
+        pairs = run.tables[0].calibration.unseen
         unseen = drawn["unseen networks"]
         assert unseen["x"] == [predicted / 1e6 for predicted, _ in pairs]
         assert unseen["y"] == [measured / 1e6 for _, measured in pairs]
@@ -272,8 +272,8 @@ class TestPrediction:
 
     def test_the_margin_reaches_from_the_prediction_to_the_bound(self, whole):
         run = read_run(whole)
-        margin = run.table.calibration.margin
-        band = next(iter(plain(predicted_against_measured(run.table, ()))["data"]))
+        margin = run.tables[0].calibration.margin
+        band = next(iter(plain(predicted_against_measured(run.tables[0], ()))["data"]))
         assert band["name"] == f"margin, {margin:.1%}"
         (low, high, top, bottom), y = band["x"], band["y"]
         assert (y[0], y[1]) == (low, high)

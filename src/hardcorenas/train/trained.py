@@ -134,7 +134,7 @@ class TrainedSupernet:
                 f"{place.finetuned}: is of another network, {shown(made.architecture)}; expected "
                 f"{shown(str(expected))}"
             )
-        side = FinetuneRunFile.load(place.description).resolution
+        side = FinetuneRunFile.load(place.description).resolution if self.has_several else None
         space = self.space if side is None else self.space.at(side)
         network = build(space, Architecture.parse(space, made.architecture))
         return with_weights(network, "network", folder, made.files)
