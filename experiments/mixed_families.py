@@ -100,12 +100,15 @@ def seconds_a_step(model: nn.Module, space: hc.SearchSpace, *, multi: bool) -> f
     images = images.contiguous(memory_format=torch.channels_last)
     labels = torch.randint(space.num_classes, (BATCH,))
     rng, times = np.random.default_rng(0), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-9, momentum=0.9, nesterov=True)
     model.train()
     for _ in range(WARM_UP + ROUNDS * STEPS):
         start = time.process_time()
         arguments = (sample_paths(space, BATCH, rng),) if multi else ()
-        model.zero_grad()
+        optimizer.zero_grad()
         functional.cross_entropy(model(images, *arguments), labels).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 2.0)
+        optimizer.step()
         times.append(time.process_time() - start)
     return float(np.median(np.reshape(times[WARM_UP:], (ROUNDS, STEPS)), axis=1).min())
 
@@ -283,7 +286,7 @@ def read_contest() -> Contest:
     parser.add_argument("--quick", action="store_true", help="a toy size, to see that it runs")
     parser.add_argument("--mixed", default="mixed32", help="the preset that mixes families")
     parser.add_argument("--supernet-minutes", type=float, default=15.0)
-    parser.add_argument("--finetune-minutes", type=float, default=4.0)
+    parser.add_argument("--finetune-minutes", type=float, default=3.0)
     parser.add_argument("--budgets-ms", type=float, nargs="+", default=[0.12, 0.18, 0.26])
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--random", type=int, default=3)
