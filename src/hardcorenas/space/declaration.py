@@ -274,7 +274,7 @@ class SearchSpace(Declaration):
 
         stages = []
         for number, stage in enumerate(self.stages):
-            # Behind the first block all slots of a stage are the same. Of equals the outermost.
+            # All blocks but the first have the same slot. Of equal choices the outermost is taken.
             ends = [
                 sorted(stage.choices, key=partial(_size, self.slot(number, position)))[end]
                 for position in range(min(2, stage.max_depth))
