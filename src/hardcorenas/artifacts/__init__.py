@@ -30,6 +30,7 @@ from hardcorenas.artifacts.training import (
     FinetuneRunFile,
     Moment,
     RunFile,
+    StartRecord,
     SupernetFile,
 )
 
@@ -56,6 +57,7 @@ __all__ = [
     "Record",
     "RunFile",
     "SearchFile",
+    "StartRecord",
     "StepArtifact",
     "Stopwatch",
     "SummaryFile",

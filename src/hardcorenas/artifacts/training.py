@@ -33,7 +33,19 @@ class DataRecord(Record, frozen=True, forbid_unknown_fields=True):
     std: tuple[float, ...]
 
 
-class RunFile(Artifact, frozen=True, forbid_unknown_fields=True):
+class StartRecord(Record, frozen=True, forbid_unknown_fields=True):
+    """Trained weights that a supernet started from.
+
+    Attributes:
+        name: What they are of.
+        digest: SHA-256 of names, shapes and values.
+    """
+
+    name: str
+    digest: str
+
+
+class RunFile(Artifact, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """``run.json``: what the supernet of a run folder is of, written before it is trained.
 
     Attributes:
@@ -44,6 +56,7 @@ class RunFile(Artifact, frozen=True, forbid_unknown_fields=True):
         heldout_share: Part of the images kept for the search.
         data: What is known of the images.
         split: Which images were held out.
+        start: Which weights the supernet started from; None for random ones.
     """
 
     KIND: ClassVar[str] = "run"
@@ -55,6 +68,7 @@ class RunFile(Artifact, frozen=True, forbid_unknown_fields=True):
     heldout_share: float
     data: DataRecord
     split: dict[str, Any]
+    start: StartRecord | None = None
 
 
 class SupernetFile(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only=True):

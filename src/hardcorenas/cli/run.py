@@ -25,9 +25,10 @@ from hardcorenas.files import is_file
 from hardcorenas.pipeline.config import Config, read_config
 from hardcorenas.pipeline.watcher import Watcher
 from hardcorenas.space import SearchSpace
+from hardcorenas.train.recipe import TrainingSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from hardcorenas.artifacts import Moment
     from hardcorenas.pipeline.outcome import Outcome
@@ -46,6 +47,7 @@ def run(
     data: Annotated[str | None, option(Config, "data")] = None,
     space: Annotated[str | None, option(Config, "space")] = None,
     folder: Annotated[str | None, option(Config, "folder")] = None,
+    start: Annotated[str | None, option(TrainingSettings, "start")] = None,
 ) -> int:
     """Do the whole job: data, table, supernet, search, fine-tuning, export, certificate.
 
@@ -59,7 +61,8 @@ def run(
         budget: What may not be exceeded, instead of the file's: 12ms, latency.p95=15ms, macs=300M,
             params=4M, memory=2MB. May be repeated.
     """
-    wanted = asked_for(config, changes, budget=budget, data=data, space=space, folder=folder)
+    named = {"data": data, "space": space, "folder": folder, "training.start": start}
+    wanted = asked_for(config, changes, budget, named)
 
     from hardcorenas.pipeline.run import run as do
 
@@ -83,6 +86,7 @@ def sweep(
     data: Annotated[str | None, option(Config, "data")] = None,
     space: Annotated[str | None, option(Config, "space")] = None,
     folder: Annotated[str | None, option(Config, "folder")] = None,
+    start: Annotated[str | None, option(TrainingSettings, "start")] = None,
 ) -> int:
     """Do the whole job once for each of several budgets, on one table and one supernet.
 
@@ -95,7 +99,8 @@ def sweep(
         budget: What every network has to keep besides, instead of the file's budgets; those of the
             resource that is swept over are left out.
     """
-    wanted = asked_for(config, changes, budget=budget, data=data, space=space, folder=folder)
+    named = {"data": data, "space": space, "folder": folder, "training.start": start}
+    wanted = asked_for(config, changes, budget, named)
 
     from hardcorenas.artifacts import worst
     from hardcorenas.pipeline.sweep import sweep as do
@@ -130,7 +135,10 @@ def _is_ctrl_c(error: BaseException | None) -> bool:
 
 
 def asked_for(
-    config: str | None, changes: tuple[str, ...], *, budget: list[str] | None, **named: str | None
+    config: str | None,
+    changes: tuple[str, ...],
+    budget: list[str] | None,
+    named: Mapping[str, str | None],
 ) -> Config:
     """Return the configuration of a command line.
 
@@ -138,15 +146,22 @@ def asked_for(
         config: A file; a change, if it is none but looks like one.
         changes: Fields to change.
         budget: Budgets instead of the file's.
-        **named: Fields with options of their own.
+        named: Fields with options of their own, by their dotted keys.
     """
     if config is not None and "=" in config and not is_file(config):
         changes = (config, *changes)
         config = None
-    given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    wanted = read_config(config, changes)
     if budget is not None:
-        given["budgets"] = tuple(budget)
-    return dataclasses.replace(read_config(config, changes), **given)
+        wanted = dataclasses.replace(wanted, budgets=tuple(budget))
+    for key, value in named.items():
+        section, _, name = key.rpartition(".")
+        if value is not None:
+            given: Any = {name: value}
+            if section:
+                given = {section: dataclasses.replace(getattr(wanted, section), **given)}
+            wanted = dataclasses.replace(wanted, **given)
+    return wanted
 
 
 class RunProgress(Watcher):
@@ -161,7 +176,7 @@ class RunProgress(Watcher):
         space = changed_space(SearchSpace.load(config.space), config.resolution)
         title = f"{space.name} on {config.data}, in {config.run_folder}"
         self._bar = bar
-        self._training = TrainingProgress(bar, title, config.training.recipe_for(space))
+        self._training = TrainingProgress(bar, title)
         self._problem: Problem | None = None
         self._has_several = bool(space.resolutions)
 

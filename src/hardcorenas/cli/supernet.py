@@ -67,6 +67,7 @@ def train(
     """
     from hardcorenas.jobs.processes import is_first_process, suitable_count
     from hardcorenas.jobs.signals import Interrupted
+    from hardcorenas.train.start import open_start
     from hardcorenas.train.supernet_training import TrainingJob, train_supernet
 
     chosen = changed_space(SearchSpace.load(space), resolution)
@@ -77,13 +78,14 @@ def train(
         folder=folder or Path("runs") / f"{chosen.name}-{Path(data).resolve().name}",
         seed=seed,
         heldout_share=heldout_share,
+        start=None if settings.start is None else open_start(settings.start, chosen),
         resume=resume,
         save_seconds=save_seconds,
     )
     try:
         with ProgressBar() as bar:
             title = f"{chosen.name} on {data}, in {job.folder}"
-            shown = TrainingProgress(bar, title, job.recipe)
+            shown = TrainingProgress(bar, title)
             train_supernet(
                 job,
                 processes=processes or suitable_count(job.recipe.batch_size),

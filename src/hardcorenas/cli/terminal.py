@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hardcorenas.search.on_supernet.searching import SearchMoment
     from hardcorenas.search.problem import Problem
     from hardcorenas.train.finetune import FinetuneJob
-    from hardcorenas.train.recipe import Recipe
 
 _PHASES = {"heaviest": "heaviest network", "paths": "all networks"}
 _COLUMNS = ("lightest", "middle", "heaviest")
@@ -151,14 +150,12 @@ class TrainingProgress:
     Args:
         bar: Where to show it.
         title: What is trained on what, and where it is kept.
-        recipe: How.
     """
 
-    def __init__(self, bar: ProgressBar, title: str, recipe: Recipe) -> None:
+    def __init__(self, bar: ProgressBar, title: str) -> None:
         self._bar = bar
         self._heading = (
-            f"{title}\nepochs: {recipe.heaviest_epochs} of the heaviest network, then "
-            f"{recipe.paths_epochs} of all; accuracy on held-out images:\n"
+            f"{title}\nfirst the heaviest network, then all; accuracy on held-out images:\n"
             f"{'':16}  {'epoch':>9}  {'loss':>5}" + "".join(f"  {name:>8}" for name in _COLUMNS)
         )
         self._begun = False

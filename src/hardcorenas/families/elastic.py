@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -65,6 +65,21 @@ class ElasticBlock(nn.Module, ABC, Generic[R]):
     @abstractmethod
     def spread_(self, choice: int) -> None:
         """Start what a choice, which is trained, does not use from what it does."""
+
+    @abstractmethod
+    def grow_(self, choice: int, trained: Mapping[str, Tensor]) -> None:
+        """Take over the trained plain block of one choice and spread it.
+
+        Larger choices of its family then compute the same: what they have beyond it adds nothing.
+
+        Args:
+            choice: Which one.
+            trained: Its weights and statistics, named as in its plain block.
+        """
+
+    @abstractmethod
+    def silence_(self) -> None:
+        """Make every choice add nothing to its input, where it has a shortcut."""
 
     def run(self, x: Tensor, chosen: Indices) -> Tensor:
         """Run images by their own choices; the outputs are in the images' order."""

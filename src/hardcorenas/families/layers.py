@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
@@ -95,6 +96,17 @@ class AddedTo(nn.Sequential):
         for layer in self:
             y = layer(y)
         return x + y if self.has_shortcut else y
+
+
+@torch.no_grad()
+def rescale_input_(norm: nn.BatchNorm2d, factor: float) -> None:
+    """Change a batch norm so that inputs times a factor give what plain ones gave."""
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    before = torch.sqrt(norm.running_var + norm.eps)
+    norm.running_mean.mul_(factor)
+    norm.running_var.mul_(factor**2)
+    norm.weight.mul_(torch.sqrt(norm.running_var + norm.eps) / (factor * before))
 
 
 def initialise_(network: nn.Module) -> None:

@@ -20,11 +20,11 @@ from hardcorenas.families.checking import require_as_counted
 from hardcorenas.families.contract import strided
 from hardcorenas.families.elastic import FEWEST_VALUES, ElasticBlock, Indices, InnerProducts
 from hardcorenas.families.finding import BUILT_IN
-from hardcorenas.families.layers import initialise_
+from hardcorenas.families.layers import SqueezeExcite, initialise_, rescale_input_
 from hardcorenas.families.rows import rearranged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from hardcorenas.families.contract import Choice, Slot
 
@@ -129,15 +129,51 @@ class SharedElastic(ElasticBlock[ByChoice]):
 
     @torch.no_grad()
     def spread_(self, choice: int) -> None:
-        """Start the norms of all choices from those of one, as far as they have its shape."""
+        """Start the norms of all choices from those of one, as far as both reach."""
         trained = self.plain[choice].state_dict()
         for block in self.plain:
             for name, value in block.state_dict().items():
                 source = trained.get(name)
                 if source is None or source.dim() != value.dim():
                     continue
-                if all(a >= b for a, b in zip(source.shape, value.shape, strict=True)):
-                    value.copy_(source[_cut(source.shape, value.shape)])
+                shared = [min(sizes) for sizes in zip(source.shape, value.shape, strict=True)]
+                value[_cut(value.shape, shared)] = source[_cut(source.shape, shared)]
+
+    @torch.no_grad()
+    def grow_(self, choice: int, trained: Mapping[str, Tensor]) -> None:
+        """Take over a trained block; its outputs do not read what larger choices add to them."""
+        for name, cut in self.cuts[choice].items():
+            shared = self.shared[_key(name)]
+            shared[cut[0]] = 0  # other inputs of these outputs, and the edge of their kernels
+            shared[cut] = trained[name]
+        own = self.plain[choice]
+        own.load_state_dict({name: trained[name] for name in own.state_dict()})
+        self.spread_(choice)
+        for block in self.plain:
+            for path, gate in block.named_modules():
+                if isinstance(gate, SqueezeExcite) and f"{path}.reduce.weight" not in trained:
+                    self._start_even_(block, path, gate)
+
+    def _start_even_(self, block: nn.Module, path: str, gate: SqueezeExcite) -> None:
+        """Let squeeze-and-excitation weigh all channels alike; the norm behind it undoes that."""
+        for leaf in ("weight", "bias"):
+            self.shared[_key(f"{path}.expand.{leaf}")].zero_()
+        modules = list(block.modules())
+        behind = modules[modules.index(gate) :]
+        norm = next((one for one in behind if isinstance(one, nn.BatchNorm2d)), None)
+        if norm is not None:
+            rescale_input_(norm, float(gate.gate(torch.zeros(1))))
+
+    @torch.no_grad()
+    def silence_(self) -> None:
+        """Set the weights of the last layer of each choice to zero."""
+        for block in self.plain:
+            layers = [(path, part) for path, part in block.named_modules() if part._parameters]
+            for path, last in layers[-1:]:
+                for leaf, own in last._parameters.items():
+                    name = f"{path}.{leaf}" if path else leaf
+                    weight = self.shared[_key(name)] if own is None else own
+                    weight.zero_()
 
     def _weights(self, choice: int) -> Iterator[tuple[str, Tensor]]:
         for name, cut in self.cuts[choice].items():

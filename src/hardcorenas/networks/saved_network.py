@@ -146,13 +146,19 @@ def load(path: str | Path) -> Network:
             architecture or not all finite.
     """
     file = _file(path)
-    with _opened(file, "pt") as content:
-        card = _card(content.metadata() or {}, file)
-        weights = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
+    weights, metadata = read_weights(file)
+    card = _card(metadata, file)
     require_weights_of(card, weights, source=str(file))
     network = _unfilled(card).to_empty(device="cpu")
     network.load_state_dict(weights)
     return network.eval()
+
+
+def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return the tensors of a safetensors file, and what its header says besides."""
+    with _opened(path, "pt") as content:
+        weights = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
+        return weights, content.metadata() or {}
 
 
 def read_card(path: str | Path) -> Card:

@@ -41,7 +41,7 @@ def to_timm_model(architecture: Architecture, network: nn.Module) -> nn.Module:
     model.load_state_dict(
         {
             name: _shaped(ours[own], theirs[name], own)
-            for own, name in _name_pairs(architecture, ours)
+            for own, name in name_pairs(architecture, ours)
         }
     )
     model.train(network.training)
@@ -114,7 +114,7 @@ def _keep_channels(channels: int) -> int:
     return channels
 
 
-def _name_pairs(
+def name_pairs(
     architecture: Architecture, our_names: Mapping[str, object]
 ) -> Iterator[tuple[str, str]]:
     """Yield our name and timm's of every entry of the state dict."""

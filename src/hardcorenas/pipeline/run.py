@@ -34,9 +34,11 @@ from hardcorenas.search.problem import Problem
 from hardcorenas.space import SearchSpace
 from hardcorenas.train.data.named import SETS
 from hardcorenas.train.finetune import FinetuneJob, finetune, finetune_run, finetune_step
+from hardcorenas.train.start import open_start
 from hardcorenas.train.supernet_training import (
     TrainingJob,
     job_data,
+    phase_epochs,
     prepared_data,
     require_own_folder,
     supernet_step,
@@ -103,10 +105,12 @@ def training_job(config: Config) -> TrainingJob:
     space = SearchSpace.load(config.space)
     if config.resolution is not None:
         space = space.replace(resolution=config.resolution)
+    start = config.training.start
     return TrainingJob(
         space=space,
         data=config.data,
         recipe=config.training.recipe_for(space),
+        start=None if start is None else open_start(start, space),
         folder=config.run_folder,
         seed=config.seed,
         heldout_share=config.heldout_share,
@@ -192,8 +196,10 @@ class _WholeJob:
         return problems
 
     def supernet(self, data: ImageData) -> None:
-        recipe = self.training.recipe
-        epochs = f"{recipe.heaviest_epochs} + {recipe.paths_epochs} epochs"
+        lengths = phase_epochs(self.training.recipe, data).values()
+        epochs = f"{' + '.join(map(str, lengths))} epochs"
+        if self.training.start is not None:
+            epochs += f" from {self.training.start.name}"
         step = supernet_step(
             self.training, data, processes=self.processes, report=self.watcher.training
         )

@@ -13,7 +13,7 @@ from hardcorenas.families.elastic import ElasticBlock, Indices, InnerProducts
 from hardcorenas.families.rows import rearranged
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from hardcorenas.families import Choice, Slot
 
@@ -114,3 +114,12 @@ class MixedBlock(ElasticBlock[ByFamily]):
     def spread_(self, choice: int) -> None:
         """Start what a choice does not use of its family from what it does."""
         self.blocks[int(self.members[choice])].spread_(int(self.local[choice]))
+
+    def grow_(self, choice: int, trained: Mapping[str, Tensor]) -> None:
+        """Take over a trained block; other families stay as they are."""
+        self.blocks[int(self.members[choice])].grow_(int(self.local[choice]), trained)
+
+    def silence_(self) -> None:
+        """Make every choice of every family add nothing to its input."""
+        for block in self.blocks:
+            block.silence_()

@@ -93,6 +93,34 @@ class Supernet(nn.Module):
             for block, choice in zip(blocks, choices, strict=True):
                 block.spread_(choice)
 
+    @torch.no_grad()
+    def grow_(self, network: Network, architecture: Architecture) -> None:
+        """Start from a trained network of the space; it and the heaviest then compute the same.
+
+        Exactly so where the heaviest has, block by block, the families of the network. Blocks
+        beyond its depth start as its last one, and add nothing yet. A classifier of another number
+        of classes is left out.
+
+        Args:
+            network: From `build`, or an `extract` of another supernet.
+            architecture: Which one it is.
+        """
+        architecture = self._own(architecture)
+        self.stem.load_state_dict(network.stem.state_dict())
+        head, own = network.head.state_dict(), self.head.state_dict()
+        fitting = {name: value for name, value in head.items() if value.shape == own[name].shape}
+        self.head.load_state_dict(own | fitting)
+        for stage, (blocks, indices) in enumerate(
+            zip(self.blocks, architecture.indices, strict=True)
+        ):
+            for position, block in enumerate(blocks):
+                source = min(position, len(indices) - 1)
+                if source or not position:  # the first block of a stage has a shape of its own
+                    plain = network.get_submodule(f"stages.{stage}.{source}")
+                    block.grow_(indices[source], plain.state_dict())
+                if source != position:
+                    block.silence_()
+
     @property
     def blocks(self) -> list[list[ElasticBlock[Any]]]:
         """The elastic blocks of each stage."""

@@ -118,7 +118,9 @@ def finetune_run(job: FinetuneJob) -> FinetuneRunFile:
             f"distillation: expected 0, for {job.run} has no trained heaviest network to follow, "
             f"got {settings.distillation}"
         )
-    epochs, rate = settings.length(supernet.space)
+    epochs, rate = settings.length(
+        supernet.space, is_transfer=supernet.run.start is not None and settings.start == "supernet"
+    )
     return FinetuneRunFile(
         supernet=supernet.digest,
         architecture=str(job.architecture),
@@ -143,8 +145,7 @@ def _finetune_all(
             if finetune_step(job).done() is None:
                 tell = None if report is None else partial(report, job)
                 seen = supernet.seen_by(job.architecture.space)
-                images = resized(data, seen.space.resolution)
-                _finetune(processes, job, seen, images, signals=signals, report=tell)
+                _finetune(processes, job, seen, data, signals=signals, report=tell)
             processes.wait()  # the first has written what all look at
 
 
@@ -157,8 +158,18 @@ def _finetune(
     signals: StopSignals,
     report: MomentReport | None,
 ) -> None:
-    """Train one network; write its weights, and how good it became."""
+    """Train one network; write its weights, and how good it became.
+
+    Args:
+        processes: Who shares the work.
+        job: What to do.
+        supernet: At the network's resolution.
+        data: At the largest, at which the teacher sees images.
+        signals: When they have come, all is saved and the training ends.
+        report: Told where training is, every few steps.
+    """
     folder, described = RunFolder(job.folder, option="--output"), finetune_run(job)
+    images = resized(data, supernet.space.resolution)
     with ExitStack() as held:
         processes.first_does(lambda: held.enter_context(folder.claimed(described)))
         made = FinetunedFile.load_if_there(folder.finetuned)
@@ -166,7 +177,7 @@ def _finetune(
             folder.require_unchanged(made.files)
         plan = TrainingPlan(
             files.digest_of(described.to_dict()),
-            {FINETUNE: described.epochs},
+            {FINETUNE: supernet.recipe.epochs(described.epochs, len(data.train))},
             supernet.recipe,
             job.seed,
             EVALUATIONS,
@@ -176,10 +187,13 @@ def _finetune(
             TrainingRun(folder, plan, data, processes=processes, signals=signals, report=report)
         )
         model = channels_last(_start(job, supernet)).to(processes.device)
-        averaged = run.train(model, _phase(run, described, supernet), partial(_accuracies, run))
-        network = _ready(run, averaged, 4 * CALIBRATION_IMAGES)
-        heldout = accuracy(network, data, data.heldout, processes)
-        test = None if data.test is None else accuracy(network, data, data.test, processes)
+        if job.settings.start == "supernet":
+            model.stem.requires_grad_(not supernet.recipe.freeze_stem)
+        judge = partial(_accuracies, images, processes)
+        averaged = run.train(model, _phase(run, described, supernet), judge)
+        network = _ready(averaged, images, processes, 4 * CALIBRATION_IMAGES)
+        heldout = accuracy(network, images, images.heldout, processes)
+        test = None if images.test is None else accuracy(network, images, images.test, processes)
         if processes.is_first:
             folder.save_weights("network", network.state_dict())
             FinetunedFile(
@@ -205,27 +219,27 @@ def _phase(run: TrainingRun, described: FinetuneRunFile, supernet: TrainedSupern
     recipe, share, teacher = run.plan.recipe, described.distillation, None
     if share:
         teacher = supernet.heaviest().to(run.processes.device).requires_grad_(False)
-        if supernet.is_resized:
-            images = training_images(run.data, run.processes, CALIBRATION_IMAGES)
-            recalibrate_(teacher, images, run.processes)
     task = Supervised(
         supernet.space.num_classes,
         recipe.label_smoothing,
         recipe.mixup,
         teacher=teacher,
         distillation=share,
+        side=supernet.space.resolution if supernet.is_resized else None,
     )
-    epochs, rate = described.epochs, described.learning_rate
+    epochs, rate = run.plan.epochs[FINETUNE], described.learning_rate
     return Phase(FINETUNE, _PHASE_NUMBER, task, epochs, rate, all_used=True)
 
 
-def _ready(run: TrainingRun, averaged: Network, num_images: int) -> Network:
+def _ready(averaged: Network, images: ImageData, processes: Processes, num_images: int) -> Network:
     """Return a copy of the averaged network with statistics of its own weights."""
     network = copy.deepcopy(averaged)
-    recalibrate_(network, training_images(run.data, run.processes, num_images), run.processes)
+    recalibrate_(network, training_images(images, processes, num_images), processes)
     return network.eval()
 
 
-def _accuracies(run: TrainingRun, averaged: Network) -> Iterator[tuple[str, float]]:
-    network = _ready(run, averaged, CALIBRATION_IMAGES)
-    yield "network", accuracy(network, run.data, run.data.heldout, run.processes, EVALUATION_IMAGES)
+def _accuracies(
+    images: ImageData, processes: Processes, averaged: Network
+) -> Iterator[tuple[str, float]]:
+    network = _ready(averaged, images, processes, CALIBRATION_IMAGES)
+    yield "network", accuracy(network, images, images.heldout, processes, EVALUATION_IMAGES)

@@ -13,6 +13,7 @@ from hardcorenas.train.data.loading import DEFAULT_HELDOUT_SHARE
 from hardcorenas.train.finetune import FinetuneJob, FinetuneReport
 from hardcorenas.train.finetune import finetune as finetune_jobs
 from hardcorenas.train.recipe import FinetuneSettings, TrainingSettings
+from hardcorenas.train.start import open_start
 from hardcorenas.train.supernet_training import TrainingJob, train_supernet
 from hardcorenas.train.trained import TrainedSupernet
 
@@ -51,9 +52,17 @@ def train(
         **settings: How to train; see `TrainingSettings`.
     """
     space = SearchSpace.load(space) if isinstance(space, str) else space
-    recipe = TrainingSettings(**settings).recipe_for(space)
+    how = TrainingSettings(**settings)
+    recipe = how.recipe_for(space)
     job = TrainingJob(
-        space, str(data), recipe, Path(folder), seed=seed, heldout_share=heldout_share, resume=True
+        space,
+        str(data),
+        recipe,
+        Path(folder),
+        seed=seed,
+        heldout_share=heldout_share,
+        start=None if how.start is None else open_start(how.start, space),
+        resume=True,
     )
     count = processes or suitable_count(recipe.batch_size)
     return train_supernet(job, processes=count, report=report)

@@ -72,6 +72,10 @@ class Recipe(Settings):
     paths: PathsPerBatch = setting(
         "multi", "multi: every image its own path; single: one for a batch, for comparison."
     )
+    least_steps: int = setting(
+        0, "A phase of few images is made this long, by more epochs.", at_least=0
+    )
+    freeze_stem: bool = setting(False, "Whether the stem keeps the weights that it starts with.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,6 +88,11 @@ class Recipe(Settings):
                 "distillation",
                 f"expected 0 when the heaviest network is not trained, got {self.distillation}",
             )
+
+    def epochs(self, planned: int, num_images: int) -> int:
+        """Return how many epochs a phase has: as planned, or more where those are too few steps."""
+        steps = max(1, num_images // self.batch_size)
+        return max(planned, -(-self.least_steps // steps)) if planned else 0
 
     def replace(self, **changes: Any) -> Recipe:
         """Return a copy with some numbers changed."""
@@ -106,7 +115,23 @@ SMALL = Recipe(
 )
 """For images of up to 64 pixels and a processor: minutes instead of days."""
 
-RECIPES = {"paper": PAPER, "small": SMALL}
+TRANSFER = Recipe(
+    heaviest_epochs=4,
+    paths_epochs=4,
+    batch_size=64,
+    learning_rate=0.02,
+    paths_learning_rate=0.02,
+    warmup_epochs=0.5,
+    mixup=0.0,
+    augmentation="shift-flip",
+    ema_decay=0.99,
+    clip_norm=2.0,
+    distillation=0.5,
+    least_steps=200,
+)
+"""For photographs, from trained weights: 500 to 50,000 of them, of 96 to 224 pixels."""
+
+RECIPES = {"paper": PAPER, "small": SMALL, "transfer": TRANSFER}
 
 
 @dataclass(frozen=True)
@@ -114,16 +139,25 @@ RECIPES = {"paper": PAPER, "small": SMALL}
 class TrainingSettings(Settings):
     """How the supernet is trained: a recipe, and what differs from it."""
 
-    recipe: Literal["small", "paper"] | None = setting(
-        None, "Where to begin; by default small up to 64 pixels, else paper."
+    start: str | None = setting(
+        None,
+        "Trained weights to begin with: imagenet, timm:NAME, a run's folder or a file; by default "
+        "random ones.",
+    )
+    recipe: Literal["small", "paper", "transfer"] | None = setting(
+        None,
+        "Where to begin; by default transfer with trained weights, else small up to 64 pixels "
+        "and paper above.",
     )
 
     def recipe_for(self, space: SearchSpace) -> Recipe:
         """Return all numbers; a learning rate alone is meant for both phases."""
-        changes = given(self, "recipe")
+        changes = given(self, "start", "recipe")
         if "learning_rate" in changes:
             changes = {"paths_learning_rate": changes["learning_rate"], **changes}
         usual = "small" if is_small(space) else "paper"
+        if self.start is not None:
+            usual = "transfer"
         return RECIPES[self.recipe or usual].replace(**changes)
 
 
@@ -132,7 +166,10 @@ class FinetuneSettings(Settings):
     """How a network is trained by itself; all else is as in the supernet's recipe."""
 
     epochs: int | None = setting(
-        None, "Length; by default 10 up to 64 pixels, else 50.", at_least=1, at_most=10**6
+        None,
+        "Length; by default 10 up to 64 pixels, else 50; from trained weights 12.",
+        at_least=1,
+        at_most=10**6,
     )
     learning_rate: float | None = setting(
         None, "At its peak; by default one that suits the size.", above=0, below=100
@@ -142,9 +179,11 @@ class FinetuneSettings(Settings):
     )
     start: Start = setting("supernet", "Which weights it begins with; scratch for random ones.")
 
-    def length(self, space: SearchSpace) -> tuple[int, float]:
-        """Return epochs and learning rate, decided by the size of the images where left open."""
+    def length(self, space: SearchSpace, *, is_transfer: bool) -> tuple[int, float]:
+        """Return epochs and learning rate; what is left open goes by start and size of images."""
         epochs, rate = (10, 0.1) if is_small(space) else (50, 0.03)
+        if is_transfer:
+            epochs, rate = 12, 0.02
         return self.epochs or epochs, self.learning_rate or rate
 
 

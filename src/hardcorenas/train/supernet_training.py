@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hardcorenas.space import SearchSpace
     from hardcorenas.train.data.images import Progress
     from hardcorenas.train.recipe import Recipe
+    from hardcorenas.train.start import Start
     from hardcorenas.train.training_run import MomentReport
 
 HEAVIEST, PATHS = "heaviest", "paths"
@@ -61,6 +62,7 @@ class TrainingJob:
         folder: Where the run is kept.
         seed: Decides everything that is random.
         heldout_share: Part of the images that is kept from the weights for the search.
+        start: Trained weights to begin with; None for random ones.
         resume: Whether to go on with the run in the folder.
         save_seconds: Time between checkpoints; the work that a sudden end may cost.
     """
@@ -71,6 +73,7 @@ class TrainingJob:
     folder: Path
     seed: int = 0
     heldout_share: float = DEFAULT_HELDOUT_SHARE
+    start: Start | None = None
     resume: bool = False
     save_seconds: float = 60.0
 
@@ -168,7 +171,7 @@ def job_data(job: TrainingJob, progress: Progress | None = None) -> ImageData:
             f"{job.data}: {len(data.train)} images to train on are fewer than one batch of "
             f"{job.recipe.batch_size}; give a smaller --batch-size"
         )
-    return data
+    return data if job.start is None else job.start.normalised(data)
 
 
 def _claim(
@@ -190,12 +193,15 @@ def _known_before_data(job: TrainingJob) -> Json:
         "recipe": asdict(job.recipe),
         "seed": job.seed,
         "heldout_share": job.heldout_share,
+        "start": None if job.start is None else job.start.record.to_dict(),
     }
 
 
 def _run_file(job: TrainingJob, data: ImageData) -> RunFile:
     described = DataRecord(data.name, data.fingerprint, data.classes, data.mean, data.std)
-    return RunFile(**_known_before_data(job), data=described, split=data.split)
+    start = None if job.start is None else job.start.record
+    known = _known_before_data(job) | {"start": start}
+    return RunFile(**known, data=described, split=data.split)
 
 
 def _train_both_phases(
@@ -215,9 +221,13 @@ def _train_both_phases(
             folder.require_unchanged(made.files)
         if step.done(folder.supernet, SupernetFile, inputs) is not None:
             return
-        epochs = {HEAVIEST: job.recipe.heaviest_epochs, PATHS: job.recipe.paths_epochs}
         plan = TrainingPlan(
-            files.digest_of(inputs), epochs, job.recipe, job.seed, EVALUATIONS, job.save_seconds
+            files.digest_of(inputs),
+            phase_epochs(job.recipe, data),
+            job.recipe,
+            job.seed,
+            EVALUATIONS,
+            job.save_seconds,
         )
         with (
             StopSignals() as signals,
@@ -225,18 +235,28 @@ def _train_both_phases(
                 folder, plan, data, processes=processes, signals=signals, report=report
             ) as run,
         ):
-            _train(run, job.space.replace(num_classes=len(data.classes)))
+            _train(run, job.space.replace(num_classes=len(data.classes)), job.start)
         processes.wait()  # the first has written what all look at
 
 
-def _train(run: TrainingRun, space: SearchSpace) -> None:
+def phase_epochs(recipe: Recipe, data: ImageData) -> dict[str, int]:
+    """Return how long each phase is."""
+    planned = {HEAVIEST: recipe.heaviest_epochs, PATHS: recipe.paths_epochs}
+    return {name: recipe.epochs(count, len(data.train)) for name, count in planned.items()}
+
+
+def _train(run: TrainingRun, space: SearchSpace, start: Start | None) -> None:
     """Go through the phases that are left; write w̄*, w*, and that it is done."""
     recipe, processes = run.plan.recipe, run.processes
     task = Supervised(space.num_classes, recipe.label_smoothing, recipe.mixup)
     torch.manual_seed(run.plan.seed)
-    supernet = Supernet(space).to(processes.device)
+    supernet = Supernet(space)
+    if start is not None:
+        start.start_(supernet, run.data.classes)
+    supernet.stem.requires_grad_(not recipe.freeze_stem)
+    supernet.to(processes.device)
     if run.phase == HEAVIEST:
-        epochs, rate = recipe.heaviest_epochs, recipe.learning_rate
+        epochs, rate = run.plan.epochs[HEAVIEST], recipe.learning_rate
         phase = Phase(HEAVIEST, 0, task, epochs, rate, resolutions=space.resolutions)
         averaged = run.train(supernet, phase, partial(_accuracies, run, (HEAVIEST,)))
         network = ready_network(averaged, space.heaviest, run.data, processes)
@@ -245,7 +265,8 @@ def _train(run: TrainingRun, space: SearchSpace) -> None:
         run.begin(PATHS, averaged.state_dict())
     assert run.start is not None
     supernet.load_state_dict(run.start)
-    supernet.spread_heaviest_()
+    if start is None or start.architecture is not None:  # another supernet has trained the rest
+        supernet.spread_heaviest_()
     judge = partial(_accuracies, run, ("lightest", "middle", HEAVIEST))
     averaged = run.train(supernet, _paths_phase(run, space, task), judge)
     refresh_statistics_(averaged, run.data, processes, run.plan.seed)
@@ -266,7 +287,7 @@ def _paths_phase(run: TrainingRun, space: SearchSpace, task: Supervised) -> Phas
         teacher = channels_last(with_weights(network, HEAVIEST, run.folder.path, {}))
         teacher = teacher.to(run.processes.device).requires_grad_(False)
         task = replace(task, teacher=teacher, distillation=recipe.distillation)
-    epochs, rate, sides = recipe.paths_epochs, recipe.paths_learning_rate, space.resolutions
+    epochs, rate, sides = run.plan.epochs[PATHS], recipe.paths_learning_rate, space.resolutions
     return Phase(PATHS, 1, task, epochs, rate, one_path=is_single, resolutions=sides)
 
 

@@ -170,6 +170,7 @@ class TrainedSupernet:
                 f"{source or self.run.source}: is not the set of images that {self.folder} was "
                 f"trained on; its files or their order have changed"
             )
+        data = replace(data, mean=self.run.data.mean, std=self.run.data.std)
         return resized(data, self.space.resolution)
 
 

@@ -20,10 +20,12 @@ from torch.nn import functional
 from hardcorenas.families.elastic import FEWEST_VALUES, ElasticBlock
 from hardcorenas.families.inverted_residual.routing import Router, Routing
 from hardcorenas.families.inverted_residual.squeeze import ElasticSqueezeExcite, Place
-from hardcorenas.families.layers import activation
+from hardcorenas.families.layers import activation, rescale_input_
 from hardcorenas.families.rows import add_spans, rearranged, spans
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hardcorenas.families.elastic import Indices, InnerProducts
     from hardcorenas.families.inverted_residual import InvertedShape
 
@@ -229,6 +231,38 @@ class ElasticInvertedResidual(ElasticBlock[Routing]):
         for norm in self.output_norms:
             norm.load_state_dict(output.state_dict())
 
+    @torch.no_grad()
+    def grow_(self, choice: int, trained: Mapping[str, Tensor]) -> None:
+        """Take over a trained block: its channels by how much they matter, then new ones.
+
+        New channels are random, and the projection does not read them yet. Nor does what the
+        trained block has of squeeze-and-excitation; where it has none, all channels are weighed
+        alike at first, which the norm behind the projection undoes.
+        """
+        shape = self.shapes[choice]
+        in_order = sorted_channels(trained, self.act)
+        self.project.weight.zero_()
+        if self.se is not None:
+            self.se.reduce.weight[: shape.squeezed].zero_()
+            self.se.expand.weight[: shape.expanded].zero_()
+        for name, own in self.state_of_choice(choice).items():
+            own.copy_(in_order[name])
+        self.spread_(choice)
+        if self.se is not None and not shape.squeezed:
+            weight = self.se.start_even_()
+            for (_, squeezed), norm in zip(
+                self.router.output_kinds, self.output_norms, strict=True
+            ):
+                if squeezed:
+                    rescale_input_(norm, weight)
+
+    @torch.no_grad()
+    def silence_(self) -> None:
+        """Set the last norms to zero."""
+        for norm in self.output_norms:
+            norm.weight.zero_()
+            norm.bias.zero_()
+
     def state_of_choice(self, choice: int) -> dict[str, Tensor]:
         """Return the weights and statistics of one choice, named as in the plain block."""
         width, squeezed = self.shapes[choice].expanded, self.shapes[choice].squeezed
@@ -255,6 +289,29 @@ def cut(tensor: Tensor, sizes: list[int], dimension: int = 0) -> tuple[Tensor, .
         return (tensor,)
     pieces = torch.split(tensor, [*sizes, unused] if unused else sizes, dimension)
     return pieces[: len(sizes)]
+
+
+def sorted_channels(block: Mapping[str, Tensor], act: nn.Module) -> dict[str, Tensor]:
+    """Return a plain block's state with its inner channels by how much they matter.
+
+    A channel matters by how much the projection's output would vary less without it: its column's
+    length times the deviation of its activations, taken as normal before the non-linearity. That
+    their mean is missing too, the next statistics make up for.
+    """
+    levels = torch.special.ndtri((torch.arange(64) + 0.5) / 64)[:, None].to(
+        block["project.conv.weight"]
+    )
+    before = block["depthwise.norm.weight"] * levels + block["depthwise.norm.bias"]
+    matters = act(before).std(0) * block["project.conv.weight"].flatten(1).norm(dim=0)
+    order = matters.argsort(descending=True, stable=True)
+
+    def arranged(name: str, value: Tensor) -> Tensor:
+        if name in ("project.conv.weight", "se.reduce.weight"):
+            return value[:, order]
+        is_outside = name.startswith("project.") or name == "se.reduce.bias" or not value.dim()
+        return value if is_outside else value[order]
+
+    return {name: arranged(name, value) for name, value in block.items()}
 
 
 def pointwise(x: Tensor, weight: Tensor) -> Tensor:

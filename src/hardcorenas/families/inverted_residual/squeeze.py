@@ -76,6 +76,13 @@ class ElasticSqueezeExcite(nn.Module):
         result: Tensor = self.gate(weights)
         return result
 
+    def start_even_(self) -> float:
+        """Weigh all channels of every image alike, ready to learn otherwise; return the weight."""
+        assert self.expand.bias is not None
+        nn.init.zeros_(self.expand.weight)
+        nn.init.zeros_(self.expand.bias)
+        return float(self.gate(self.expand.bias.detach()[:1].clone()))
+
     def first(self, width: int, squeezed: int) -> dict[str, Tensor]:
         """Return the state of plain squeeze-and-excitation of the first channels."""
         assert self.reduce.bias is not None
