@@ -192,7 +192,7 @@ def test_a_full_disk_is_told_in_one_line():
         (["space", "mobile", "--toml", "--json"], "leave the other options out"),
         (["space", "mobile", "--classes", "1_0"], "expected a whole number, got '1_0'"),
         (["space", "mobile", "--classes", "٣"], "expected a whole number, got '٣'"),
-        (["train", "--recipe", ""], "recipe: expected one of small, paper, got ''"),
+        (["train", "--recipe", ""], "recipe: expected one of small, paper, transfer, got ''"),
         (["train", "--recipe", "smal"], "did you mean small?"),
         (["train", "--seed", "1_0"], "seed: expected a whole number, got '1_0'"),
         (["train", "--momentum", "0_1.5"], "momentum: expected a number, got '0_1.5'"),

@@ -167,7 +167,10 @@ def test_a_miss_of_more_than_the_budget(judged, capsys):
         ("training.batchsize=4", ["training.batchsize", "did you mean training.batch_size?"]),
         ("epochs=4", ["epochs", "did you mean search.epochs or finetune.epochs?"]),
         ("search.epochs=many", ["search.epochs: expected a number, got 'many'"]),
-        ("training.recipe=huge", ["training.recipe: expected one of small, paper, got 'huge'"]),
+        (
+            "training.recipe=huge",
+            ["training.recipe: expected one of small, paper, transfer, got 'huge'"],
+        ),
         ("search.method=anealing", ["search.method: expected one of bcsfw, random"]),
         ("search.projection=exat", ["did you mean exact?"]),
         ("device.target=abacus --budget 3ms", ["target: expected one of onnxruntime", "'abacus'"]),
@@ -330,19 +333,20 @@ def test_what_was_asked_for(tmp_path):
 
     path = tmp_path / "mine.toml"
     path.write_text('budgets = ["9ms", "macs=3M"]\nseed = 4\nfolder = "there"\n')
-    nothing = {"budget": None, "data": None, "space": None, "folder": None}
-    found = asked_for(str(path), ("search.epochs=3",), **nothing)
+    found = asked_for(str(path), ("search.epochs=3",), None, {"data": None})
     assert found.budgets == ("9ms", "macs=3M")
     assert (found.seed, found.search.epochs, found.folder) == (4, 3.0, "there")
-    found = asked_for("seed=7", ("search.epochs=3",), **nothing)  # without a file
+    found = asked_for("seed=7", ("search.epochs=3",), None, {})  # without a file
     assert (found.seed, found.search.epochs, found.budgets) == (7, 3.0, ())
-    found = asked_for(None, (), **nothing)
+    found = asked_for(None, (), None, {})
     assert found.run_folder == Path("runs/gray28-fashion-mnist-sample")
-    given = {"budget": ["4ms", "params=2M"], "data": "cifar10", "space": "rgb32", "folder": "x"}
-    found = asked_for(str(path), ("data=other", "budgets=1ms"), **given)
+    named = {"data": "cifar10", "space": "rgb32", "folder": "x", "training.start": "imagenet"}
+    changes = ("data=other", "budgets=1ms", "training.flip=false")
+    found = asked_for(str(path), changes, ["4ms", "params=2M"], named)
     assert found.budgets == ("4ms", "params=2M")  # options win
     assert (found.data, found.space, found.run_folder) == ("cifar10", "rgb32", Path("x"))
-    found = asked_for(str(path), (), **{**nothing, "budget": []})
+    assert (found.training.start, found.training.flip) == ("imagenet", False)
+    found = asked_for(str(path), (), [], {})
     assert found.budgets == ()
 
 

@@ -159,7 +159,7 @@ def test_options_reach_the_recipe(train):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--recipe huge", ["recipe: expected one of small, paper", "'huge'"]),
+        ("--recipe huge", ["recipe: expected one of small, paper, transfer", "'huge'"]),
         ("--augmentation mirror", ["augmentation: expected one of none, shift-flip"]),
         ("--precision int8", ["precision: expected one of auto"]),
         ("--paths two", ["paths: expected one of multi, single"]),
@@ -181,7 +181,7 @@ def test_options_reach_the_recipe(train):
         ("--seed -1", ["seed"]),
         ("--save-seconds nan", ["save_seconds: expected a finite number"]),
         ("--save-seconds -1", ["save_seconds: expected 0 or more"]),
-        ("--recipe=", ["recipe: expected one of small, paper, got ''"]),
+        ("--recipe=", ["recipe: expected one of small, paper, transfer, got ''"]),
         ("--processes 999999999999", ["processes: expected a number from 1 to 1024"]),
         ("--run elsewhere", ["--run"]),
     ],

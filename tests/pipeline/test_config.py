@@ -311,9 +311,10 @@ def test_files_are_found_beside_the_configuration(tmp_path, monkeypatch, written
     data = "photos"
     folder = "out"
     device.table = "tables/cpu.json"
+    training.start = "weights.pth"
     """
     path = written(text, "configs/run.toml")
-    for name in ("phone.json", "my.toml", "tables/cpu.json", "params"):
+    for name in ("phone.json", "my.toml", "tables/cpu.json", "params", "weights.pth", "imagenet"):
         written("", f"configs/{name}")
     (tmp_path / "configs" / "photos").mkdir()
     (tmp_path / "configs" / "out").mkdir()
@@ -323,6 +324,9 @@ def test_files_are_found_beside_the_configuration(tmp_path, monkeypatch, written
     assert found.space == str(Path("configs/my.toml"))
     assert found.data == str(Path("configs/photos"))
     assert found.device.table == str(Path("configs/tables/cpu.json"))
+    assert found.training.start == str(Path("configs/weights.pth"))
+    word = written('training.start = "imagenet"', "configs/word.toml")
+    assert read_config(word).training.start == "imagenet"
     assert found.folder == "out"
     assert found.run_folder == Path("out")
     # From another working directory the same, by the path that was given.
@@ -496,7 +500,7 @@ IN_OVERRIDES = [
     ("seed=0x10", "seed: expected a whole number, got '0x10'"),
     ("search.epochs=1_0.5", "search.epochs: expected a number, got '1_0.5'"),
     ("search.epochs=٣", "search.epochs: expected a number, got '٣'"),
-    ("training.recipe=", "training.recipe: expected one of small, paper, got ''"),
+    ("training.recipe=", "training.recipe: expected one of small, paper, transfer, got ''"),
     ("seed=-1", "seed: expected 0 or more, got -1"),
     ("seed=3\nprocesses = 2", "seed: expected a whole number, got '3\\nprocesses = 2'"),
     ("seed=" + "9" * 5000, "seed: expected a whole number, got '999"),

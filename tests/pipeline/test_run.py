@@ -408,3 +408,23 @@ def test_from_python_nothing_is_printed(place, finished, tmp_path, capfd):
     outcome = hc.run(config)
     assert outcome.verdict == "PASS"
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_run_starts_from_another(finished, place, tmp_path):
+    short = ("training.recipe=transfer", "training.least_steps=0", "training.distillation=0.5")
+    few = ("training.heaviest_epochs=1", "training.paths_epochs=1", "compare.random=0")
+    outcome, begun, _ = again(
+        place, tmp_path / "second", f"training.start={finished}", *short, *few
+    )
+    assert "supernet" in begun
+    assert outcome.verdict == "PASS"
+    record = RunFile.load(tmp_path / "second" / "run.json").start
+    assert record.name == finished.name
+    _, begun, skipped = again(
+        place, tmp_path / "second", f"training.start={finished}", *short, *few
+    )
+    assert "supernet" in skipped
+
+
+def test_a_start_that_there_is_not_is_refused_at_once(place, folder):
+    refused(place, folder, "training.start=none.pth", words=("start", "no such file or folder"))

@@ -73,7 +73,8 @@ def run(
     leave_report(wanted.run_folder)
     print(f"all of it: {outcome.folder}")
     if wanted.data == Config().data:
-        print("on your own images: hardcorenas run --data FOLDER --space mobile --budget 12ms")
+        command = "hardcorenas run --data FOLDER --space lite --start imagenet --budget 12ms"
+        print_sentence(f"on your own photographs: {command}")
     return EXIT_CODES[outcome.verdict]
 
 

@@ -16,7 +16,7 @@ from hardcorenas.files import is_file, read_text
 from hardcorenas.resources.settings import DeviceSettings
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.settings import SettingError, Settings, setting, settings_of
-from hardcorenas.train.recipe import FinetuneSettings, TrainingSettings
+from hardcorenas.train.recipe import IMAGENET, TIMM, FinetuneSettings, TrainingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -195,11 +195,18 @@ def _located(values: dict[str, Any], folder: Path) -> dict[str, Any]:
         located["device.table"] = nearest(values["device.table"], is_file)
     if values.get("space", "").endswith(".toml"):
         located["space"] = nearest(values["space"], is_file)
+    start = values.get("training.start")
+    if start is not None and start != IMAGENET and not start.startswith(TIMM):
+        located["training.start"] = nearest(start, _exists)
     if "data" in values and values["data"] not in DATA_SETS:
         located["data"] = nearest(values["data"], _is_folder)
     if "budgets" in values:
         located["budgets"] = tuple(map(of_budget, values["budgets"]))
     return located
+
+
+def _exists(text: str) -> bool:
+    return is_file(text) or _is_folder(text)
 
 
 def _is_folder(text: str) -> bool:

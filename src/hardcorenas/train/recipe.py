@@ -16,6 +16,9 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 PathsPerBatch = Literal["multi", "single"]
 Start = Literal["supernet", "scratch"]
 
+# Starts that are no paths.
+IMAGENET, TIMM = "imagenet", "timm:"
+
 LARGEST_SMALL_RESOLUTION = 64  # pixels; up to here images are small, and recipes short
 
 

@@ -38,13 +38,13 @@ from hardcorenas.networks.recognised import recognised_network
 from hardcorenas.networks.saved_network import CARD_KEY, FILE_NAME, Card, read_weights
 from hardcorenas.space import Architecture, SearchSpace
 from hardcorenas.torchvision_import import prepare_torchvision
+from hardcorenas.train.recipe import IMAGENET, TIMM
 from hardcorenas.train.trained import TrainedSupernet
 
 if TYPE_CHECKING:
     from hardcorenas.supernet.model import Supernet
     from hardcorenas.train.data import ImageData
 
-IMAGENET, TIMM = "imagenet", "timm:"
 EXPECTED = "imagenet, timm:NAME, a run's folder, or a file of weights (.safetensors, .pth)"
 
 # EfficientNet-Lite0, as published: its blocks, how it takes images, what its batch norms add.
