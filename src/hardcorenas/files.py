@@ -114,6 +114,14 @@ def is_file(text: str | Path) -> bool:
         return False
 
 
+def is_folder(text: str | Path) -> bool:
+    """Return whether a text names a folder; what cannot be a path names none."""
+    try:
+        return Path(text).is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def require_file(path: str | Path, expected: str = "") -> None:
     """Refuse what is missing, and pipes and devices, which might never end."""
     hint = f"; expected {expected}" if expected else ""

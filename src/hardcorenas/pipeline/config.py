@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hardcorenas.deploy.settings import CertifySettings, ExportSettings
 from hardcorenas.errors import ArtifactError, shown
-from hardcorenas.files import is_file, read_text
+from hardcorenas.files import is_file, is_folder, read_text
 from hardcorenas.resources.settings import DeviceSettings
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.settings import SettingError, Settings, setting, settings_of
@@ -199,21 +199,14 @@ def _located(values: dict[str, Any], folder: Path) -> dict[str, Any]:
     if start is not None and start != IMAGENET and not start.startswith(TIMM):
         located["training.start"] = nearest(start, _exists)
     if "data" in values and values["data"] not in DATA_SETS:
-        located["data"] = nearest(values["data"], _is_folder)
+        located["data"] = nearest(values["data"], is_folder)
     if "budgets" in values:
         located["budgets"] = tuple(map(of_budget, values["budgets"]))
     return located
 
 
 def _exists(text: str) -> bool:
-    return is_file(text) or _is_folder(text)
-
-
-def _is_folder(text: str) -> bool:
-    try:
-        return Path(text).is_dir()
-    except (OSError, ValueError):
-        return False
+    return is_file(text) or is_folder(text)
 
 
 def _read_override(override: str) -> tuple[str, Any]:

@@ -130,12 +130,12 @@ def open_start(text: str, space: SearchSpace) -> Start:
             return _imagenet(space)
         if text.startswith(TIMM):
             return _of_timm(text.removeprefix(TIMM), space)
-        if _is_folder(text) and not (
-            (Path(text) / FILE_NAME).exists() and not RunFolder(Path(text)).supernet.exists()
-        ):
-            return _of_run(text, space)
-        if _is_folder(text) or files.is_file(text):
-            return _of_file(Path(text) / FILE_NAME if _is_folder(text) else Path(text), space)
+        if files.is_folder(text):
+            network = Path(text) / FILE_NAME
+            is_run = RunFolder(Path(text)).supernet.exists() or not network.exists()
+            return _of_run(text, space) if is_run else _of_file(network, space)
+        if files.is_file(text):
+            return _of_file(Path(text), space)
     except InvalidArchitectureError as error:
         raise ArtifactError(f"start: {shown(text)}: {error}") from None
     raise ArtifactError(f"start: {shown(text)}: no such file or folder; expected {EXPECTED}")
@@ -279,10 +279,3 @@ def _read_pickle(path: Path) -> dict[str, Tensor]:
             f"{files.shown_path(path)}: holds no state dict; expected names and weights"
         )
     return {str(name).removeprefix("module."): value for name, value in state.items()}
-
-
-def _is_folder(text: str) -> bool:
-    try:
-        return Path(text).is_dir()
-    except (OSError, ValueError):
-        return False
