@@ -142,15 +142,14 @@ RECIPES = {"paper": PAPER, "small": SMALL, "transfer": TRANSFER}
 class TrainingSettings(Settings):
     """How the supernet is trained: a recipe, and what differs from it."""
 
-    start: str | None = setting(
-        None,
-        "Trained weights to begin with: imagenet, timm:NAME, a run's folder or a file; by default "
-        "random ones.",
-    )
     recipe: Literal["small", "paper", "transfer"] | None = setting(
         None,
-        "Where to begin; by default transfer with trained weights, else small up to 64 pixels "
-        "and paper above.",
+        "Numbers to begin with; by default transfer after a start, small up to 64 pixels, or "
+        "paper.",
+    )
+    start: str | None = setting(
+        None,
+        "Trained weights: imagenet, timm:NAME, a run's folder or a file; by default random ones.",
     )
 
     def recipe_for(self, space: SearchSpace) -> Recipe:
