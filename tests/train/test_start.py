@@ -77,7 +77,6 @@ class TestTheSameFunction:
         start = open_start("imagenet", LITE)
         assert str(start.architecture) == LITE0
         assert_same_function(start, lite0, LITE)
-        # It knows images: of noise and of black it is sure of different things.
         assert start.normalisation.mean == pytest.approx((0.498,) * 3, abs=1e-3)
 
     def test_imagenet_for_other_classes_has_its_features(self, lite0):
