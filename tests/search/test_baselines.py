@@ -132,6 +132,34 @@ def test_changes_always_fit():
         assert PROBLEM.fits_discrete(second)
 
 
+def test_uniform_networks_are_every_depth_with_every_choice():
+    networks = baselines.uniform_networks(SPACE)
+    assert len(networks) == len(set(networks)) == 3 * 12
+    assert {SPACE.lightest, SPACE.heaviest} <= set(networks)
+    for network in networks:
+        (blocks,) = {blocks for stage in network.stages for blocks in stage}
+        assert blocks in SPACE.stages[0].choices
+
+
+def test_a_stage_with_one_depth_keeps_it_in_uniform_networks():
+    lite = hc.SearchSpace.preset("lite")
+    networks = baselines.uniform_networks(lite)
+    assert len(networks) == 3 * 6
+    assert {network.depths for network in networks} == {(d,) * 5 + (1,) for d in (2, 3, 4)}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_dearest_uniform_networks_fit(seed):
+    problem = stress.random_problem(np.random.default_rng(seed))
+    everything = baselines.uniform_networks(problem.space)
+    dearest = baselines.dearest_uniform(problem, 3)
+    rest = [n for n in everything if n not in dearest and problem.fits_discrete(n)]
+    assert not any(stress.network_exceeds(problem, network) for network in dearest)
+    assert len(dearest) == min(3, len(dearest) + len(rest))
+    least = min(map(problem.used_share, dearest), default=0.0)
+    assert all(problem.used_share(network) <= least for network in rest)
+
+
 @pytest.mark.parametrize("search", [search_random, search_evolution, search_penalty])
 def test_what_is_no_number_stops_a_search(search):
     objective = AdditiveUtility(SPACE, seed=0)

@@ -230,7 +230,40 @@ def sample_fitting(problem: Problem, rng: np.random.Generator) -> Architecture:
             break
     if not fitting:
         return make_fit(problem, network, rng)
-    return max(fitting, key=lambda n: max(b.table.cost(n) / b.limit for b in problem.budgets))
+    return max(fitting, key=problem.used_share)
+
+
+def uniform_networks(space: SearchSpace) -> list[Architecture]:
+    """Return the networks that are the same everywhere, as far as the stages have the same choices.
+
+    Every depth is paired with every choice; a stage that lists fewer of either takes the one at the
+    same place between its first and its last.
+    """
+    most_choices = max(len(stage.choices) for stage in space.stages)
+    most_depths = max(len(stage.depths) for stage in space.stages)
+
+    def place(rank: int, of: int, length: int) -> int:
+        return round(rank * (length - 1) / max(1, of - 1))
+
+    networks = [
+        Architecture.from_indices(
+            space,
+            [
+                [place(choice, most_choices, len(stage.choices))]
+                * stage.depths[place(depth, most_depths, len(stage.depths))]
+                for stage in space.stages
+            ],
+        )
+        for depth in range(most_depths)
+        for choice in range(most_choices)
+    ]
+    return list(dict.fromkeys(networks))
+
+
+def dearest_uniform(problem: Problem, count: int) -> list[Architecture]:
+    """Return those uniform networks that fit and make most of their tightest budget."""
+    fitting = [n for n in uniform_networks(problem.space) if problem.fits_discrete(n)]
+    return sorted(fitting, key=problem.used_share, reverse=True)[:count]
 
 
 def make_fit(problem: Problem, network: Architecture, rng: np.random.Generator) -> Architecture:

@@ -230,6 +230,10 @@ class Problem:
         """Return whether a network keeps every budget, by integer arithmetic."""
         return all(budget.fits(architecture) for budget in self.budgets)
 
+    def used_share(self, architecture: Architecture) -> float:
+        """Return how much a network makes of that budget of which it leaves the least."""
+        return max(b.table.cost(architecture) / b.limit for b in self.budgets)
+
     def costs(self, architecture: Architecture) -> dict[str, int]:
         """Return what a network costs, in the unit of each budget's table."""
         return {

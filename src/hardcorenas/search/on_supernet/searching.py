@@ -43,6 +43,8 @@ class SearchMoment:
     point: RelaxedPoint | None = None
 
 
+_UNIFORM_SHARE = 8  # one of so many networks that are scored is a uniform one
+
 SearchCallback = Callable[[SearchMoment], None]
 
 
@@ -108,6 +110,8 @@ def _improved(
     if projection == "exact":  # any other was asked for, to be compared as it is
         others = [project(problem, result.point, method) for method in ("joint", "argmax")]
         starts += [other.architecture for other in others if other.fits]
+        # What anybody would take without a search.
+        starts += baselines.dearest_uniform(problem, num_networks // _UNIFORM_SHARE)
     gradient = _relative(problem, result.point, result.recent_gradient)
     local = search_locally(
         problem, starts, watched.score, gradient=gradient, num_networks=num_networks
