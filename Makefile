@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: setup demo examples check test docs commands pictures lint format bench stress experiments experiments-cifar10 \
-	experiments-quick clean
+	experiments-photographs experiments-quick clean
 
 setup: .venv/.installed
 
@@ -101,6 +101,11 @@ experiments-cifar10: setup
 	$(BIN)/python experiments/rank_correlation.py
 	$(BIN)/python experiments/mixed_families.py
 
+# Photographs from trained weights: two hours on two cores. They are not ours to pass on; PHOTOS names their archive.
+PHOTOS ?= tiny-imagenet-20.tar
+experiments-photographs: setup
+	$(BIN)/python experiments/photographs.py --data $(PHOTOS)
+
 # Every script under experiments/ at a toy size, so that none of them rots.
 QUICK := runs/experiments-quick
 experiments-quick: setup
@@ -123,6 +128,7 @@ experiments-quick: setup
 	$(BIN)/python experiments/two_for_one.py --quick
 	$(BIN)/python experiments/rank_correlation.py --quick
 	$(BIN)/python experiments/mixed_families.py --quick
+	$(BIN)/python experiments/photographs.py --quick
 	$(BIN)/python experiments/one_shot_dealing.py --quick --out $(QUICK)/results/one_shot_dealing.json
 	$(BIN)/python experiments/hard_searches.py --run $(QUICK)/multi --table docs/results/gray28-onnxruntime.json --budgets 1 --seeds 1 --local-networks 2 --out $(QUICK)/results/hard_searches.json
 	$(BIN)/python experiments/found_against_random.py --quick --seeds 1 --networks 2 --table docs/results/gray28-onnxruntime.json --folder $(QUICK)/found_against_random --out $(QUICK)/results/found_against_random.json

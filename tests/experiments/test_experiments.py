@@ -46,7 +46,8 @@ def _recipe(target: str) -> str:
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_script_is_run_at_full_size_and_at_a_toy_size(script):
     command = f"\t$(BIN)/python experiments/{script}"
-    assert command in _recipe("experiments") + _recipe("experiments-cifar10")
+    targets = ("experiments", "experiments-cifar10", "experiments-photographs")
+    assert command in "".join(map(_recipe, targets))
     (toy,) = [c for c in _recipe("experiments-quick").splitlines() if c.startswith(command)]
     assert "--quick" in toy or "$(QUICK)" in toy  # which also keeps its results out of docs/
 
