@@ -46,7 +46,7 @@ def place(tmp_path_factory):
     for number, (pixels, label) in enumerate(zip(*some_pixels(), strict=True)):
         path = root / "sides" / CLASSES[label] / f"{number:04}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(pixels.repeat(250, 0).repeat(250, 1)).save(path, compress_level=1)
+        Image.fromarray(pixels.repeat(400, 0).repeat(400, 1)).save(path, compress_level=1)
     return Place(root / "tiny.toml", root / "sides")
 
 
