@@ -83,9 +83,8 @@ class Contest:
     search: SearchSettings
     epochs: int
 
-    @property
-    def space(self) -> Path:
-        """The preset lite with these resolutions, as a file."""
+    def write_space(self) -> Path:
+        """Write the preset lite with these resolutions into a file; return it."""
         path = self.folder / "lite.toml"
         text = preset_text("lite").replace("resolution = 224", f"resolutions = {list(self.sides)}")
         files.write_text(path, text)
@@ -95,7 +94,7 @@ class Contest:
         """Return the whole job in a folder."""
         return hc.Config(
             budgets=(f"latency={budget}",),
-            space=str(self.space),
+            space=str(self.write_space()),
             data=str(self.photos),
             folder=str(self.folder / name),
             device=DeviceSettings(minutes=self.minutes),
@@ -115,8 +114,7 @@ def main() -> None:
     if arguments.data is None and not arguments.quick:
         parser.error("--data is missing: the photographs are not ours to pass on")
     contest = quick_contest() if arguments.quick else full_contest(arguments.data)
-    milliseconds = lite0_times(contest)
-    side = contest.sides[-1]
+    milliseconds, side = lite0_times(contest), contest.sides[-1]
     budget = arguments.budget or f"{milliseconds[side] / 2:.3f}ms"
 
     config = contest.config("job", budget, {"start": "imagenet"}, {})

@@ -261,7 +261,7 @@ def uniform_networks(space: SearchSpace) -> list[Architecture]:
 
 
 def dearest_uniform(problem: Problem, count: int) -> list[Architecture]:
-    """Return those uniform networks that fit and make most of their tightest budget."""
+    """Return the uniform networks that fit, those first that use the most of a budget."""
     fitting = [n for n in uniform_networks(problem.space) if problem.fits_discrete(n)]
     return sorted(fitting, key=problem.used_share, reverse=True)[:count]
 

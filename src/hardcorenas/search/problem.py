@@ -231,7 +231,7 @@ class Problem:
         return all(budget.fits(architecture) for budget in self.budgets)
 
     def used_share(self, architecture: Architecture) -> float:
-        """Return how much a network makes of that budget of which it leaves the least."""
+        """Return the largest share of a budget that a network uses, 1 for all of it."""
         return max(b.table.cost(architecture) / b.limit for b in self.budgets)
 
     def costs(self, architecture: Architecture) -> dict[str, int]:

@@ -43,8 +43,6 @@ class SearchMoment:
     point: RelaxedPoint | None = None
 
 
-_UNIFORM_SHARE = 8  # one of so many networks that are scored is a uniform one
-
 SearchCallback = Callable[[SearchMoment], None]
 
 
@@ -110,8 +108,8 @@ def _improved(
     if projection == "exact":  # any other was asked for, to be compared as it is
         others = [project(problem, result.point, method) for method in ("joint", "argmax")]
         starts += [other.architecture for other in others if other.fits]
-        # What anybody would take without a search.
-        starts += baselines.dearest_uniform(problem, num_networks // _UNIFORM_SHARE)
+        # What anybody would take without a search: an eighth of all that may be scored.
+        starts += baselines.dearest_uniform(problem, num_networks // 8)
     gradient = _relative(problem, result.point, result.recent_gradient)
     local = search_locally(
         problem, starts, watched.score, gradient=gradient, num_networks=num_networks
