@@ -61,6 +61,7 @@ bench: setup
 	$(BIN)/python benchmarks/solver.py
 	$(BIN)/python benchmarks/latency_settings.py
 	$(BIN)/python benchmarks/one_shot.py
+	$(BIN)/python benchmarks/depthwise.py
 	$(BIN)/python benchmarks/input_speed.py
 	$(BIN)/python benchmarks/report.py
 
@@ -100,6 +101,7 @@ experiments-cifar10: setup
 	$(BIN)/python experiments/two_for_one.py
 	$(BIN)/python experiments/rank_correlation.py
 	$(BIN)/python experiments/mixed_families.py
+	$(BIN)/python experiments/second_phase.py
 
 # Photographs from trained weights: two hours on two cores. The archive is not ours to pass on; put it here.
 experiments-photographs: setup
@@ -128,6 +130,7 @@ experiments-quick: setup
 	$(BIN)/python experiments/rank_correlation.py --quick
 	$(BIN)/python experiments/mixed_families.py --quick
 	$(BIN)/python experiments/photographs.py --quick
+	$(BIN)/python experiments/second_phase.py --quick
 	$(BIN)/python experiments/one_shot_dealing.py --quick --out $(QUICK)/results/one_shot_dealing.json
 	$(BIN)/python experiments/hard_searches.py --run $(QUICK)/multi --table docs/results/gray28-onnxruntime.json --budgets 1 --seeds 1 --local-networks 2 --out $(QUICK)/results/hard_searches.json
 	$(BIN)/python experiments/found_against_random.py --quick --seeds 1 --networks 2 --table docs/results/gray28-onnxruntime.json --folder $(QUICK)/found_against_random --out $(QUICK)/results/found_against_random.json

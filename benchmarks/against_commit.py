@@ -32,10 +32,12 @@ def work(name: str) -> None:
     from torch.nn import functional
 
     import hardcorenas as hc
+    from hardcorenas.machine import keep_freed_memory
     from hardcorenas.supernet.all_choices import all_choices_gradient
     from hardcorenas.supernet.paths import sample_paths
 
     torch.set_num_threads(1)
+    keep_freed_memory()  # as every process of a training does
     torch.manual_seed(0)
     space = hc.SearchSpace.preset(name).replace(num_classes=10)
     space = space.replace(resolution=RESOLUTIONS.get(name, space.resolution))

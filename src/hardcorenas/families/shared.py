@@ -18,6 +18,7 @@ from torch.func import functional_call
 from hardcorenas.errors import HardcorenasError
 from hardcorenas.families.checking import require_as_counted
 from hardcorenas.families.contract import strided
+from hardcorenas.families.depthwise import replace_depthwise_
 from hardcorenas.families.elastic import FEWEST_VALUES, ElasticBlock, Indices, InnerProducts
 from hardcorenas.families.finding import BUILT_IN
 from hardcorenas.families.layers import SqueezeExcite, initialise_, rescale_input_
@@ -60,6 +61,7 @@ class SharedElastic(ElasticBlock[ByChoice]):
             if choice.family not in BUILT_IN:
                 require_as_counted(choice, slot, block)
             initialise_(block)
+            replace_depthwise_(block)
         given = [dict(_shareable(block)) for block in blocks]
         names = dict.fromkeys(name for weights in given for name in weights)
         largest = {name: _largest([w[name] for w in given if name in w]) for name in names}

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hardcorenas.families.depthwise import DepthwiseConv2d, depthwise_conv2d
 from hardcorenas.families.elastic import FEWEST_VALUES, ElasticBlock
 from hardcorenas.families.inverted_residual.routing import Router, Routing
 from hardcorenas.families.inverted_residual.squeeze import ElasticSqueezeExcite, Place
@@ -91,8 +92,7 @@ class ElasticInvertedResidual(ElasticBlock[Routing]):
         self.expand = nn.Conv2d(widest.in_channels, width, 1, bias=False)
         self.expand_norm = ElasticNorm(width)
         self.depthwise = nn.ModuleList(
-            nn.Conv2d(width, width, k, widest.stride, k // 2, groups=width, bias=False)
-            for k in self.router.kernel_sizes
+            DepthwiseConv2d(width, k, widest.stride) for k in self.router.kernel_sizes
         )
         self.depthwise_norms = nn.ModuleList(ElasticNorm(width) for _ in self.depthwise)
         self.se = ElasticSqueezeExcite(widest, largest_squeezed) if largest_squeezed else None
@@ -169,9 +169,7 @@ class ElasticInvertedResidual(ElasticBlock[Routing]):
         return parts
 
     def _depthwise(self, x: Tensor, weight: Tensor, norm: NormPiece) -> Tensor:
-        padding = weight.shape[-1] // 2
-        x = functional.conv2d(x, weight, None, self.stride, padding, groups=len(weight))
-        result: Tensor = self.act(norm(x))
+        result: Tensor = self.act(norm(depthwise_conv2d(x, weight, self.stride)))
         return result
 
     def _weigh(self, parts: list[list[Tensor]], routing: Routing) -> list[list[Tensor]]:
