@@ -55,11 +55,11 @@ def test_what_is_known(capsys, cache):
 def test_fetching(capsys, tmp_path, cache, monkeypatch):
     sample = SETS["fashion-mnist-sample"]
     monkeypatch.setitem(
-        SETS, "fashion-mnist", type(sample)("fashion-mnist", sample.classes, 1, 28, 6_000, 1_000)
+        SETS, "fashion-mnist", type(sample)("fashion-mnist", sample.classes, 1, 28, 6_000, 10_000)
     )
     monkeypatch.setitem(named._READERS, "fashion-mnist", lambda folder: sample.read())
     assert execute(["data", "fashion-mnist", "--from", str(tmp_path)]) == 0
-    assert f"written: {cache / 'fashion-mnist.npz'} (5 MB)" in capsys.readouterr().out
+    assert f"written: {cache / 'fashion-mnist.npz'} (13 MB)" in capsys.readouterr().out
     assert execute(["data", "fashion-mnist"]) == 0
     assert "already here" in capsys.readouterr().out
 

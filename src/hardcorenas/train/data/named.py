@@ -129,7 +129,7 @@ class NamedSet:
 SETS = {
     known.name: known
     for known in (
-        NamedSet("fashion-mnist-sample", _FASHION, 1, 28, 6_000, 1_000, is_embedded=True),
+        NamedSet("fashion-mnist-sample", _FASHION, 1, 28, 6_000, 10_000, is_embedded=True),
         NamedSet("fashion-mnist", _FASHION, 1, 28, 60_000, 10_000),
         NamedSet("cifar10", _CIFAR10, 3, 32, 50_000, 10_000),
     )
