@@ -7,22 +7,18 @@ Run: python experiments/one_shot_models.py   (with --publish, the multi-path mod
 
 from __future__ import annotations
 
-import json
 import shutil
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
-import msgspec
-import numpy as np
-import torch
 
-from hardcorenas import files
-from hardcorenas.artifacts import Moment, RunFile, read_lines
+from hardcorenas.artifacts import Moment, read_lines
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.train.evaluate import accuracy, representatives
-from hardcorenas.train.supernet_training import HEAVIEST, PATHS, TrainingJob, train_supernet
-from hardcorenas.train.trained import TrainedSupernet, training_inputs
+from hardcorenas.train.supernet_training import PATHS, TrainingJob, train_supernet
+from hardcorenas.train.trained import TrainedSupernet
+from phases import PHASES, branch, seconds_of_phases
 from setting import (
     ALONE,
     Setting,
@@ -33,7 +29,6 @@ from setting import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 WEIGHTS = ("heaviest.safetensors", "supernet.safetensors")
@@ -53,7 +48,7 @@ def train_single(setting: Setting) -> None:
             f"{setting.own_multi}: is done, and {setting.single}, which begins where its first "
             f"phase ended, is gone; remove the former to train both"
         )
-    recipe = setting.recipe.replace(paths="single")
+    recipe = setting.recipe.replace(**PHASES["single-path"])
     job = TrainingJob(setting.space, setting.data, recipe, setting.single, resume=True)
     train_supernet(job, processes=2, report=_tell)
 
@@ -61,7 +56,7 @@ def train_single(setting: Setting) -> None:
 def _watch(setting: Setting, moment: Moment) -> None:
     _tell(moment)
     if moment.phase == PATHS and not setting.single.exists():
-        branch(setting.own_multi, setting.single)
+        branch(setting.own_multi, setting.single, **PHASES["single-path"])
 
 
 def _tell(moment: Moment) -> None:
@@ -69,44 +64,16 @@ def _tell(moment: Moment) -> None:
         print(f"  {moment.phase} epoch {moment.epoch}/{moment.epochs}: {moment.accuracies}")
 
 
-def branch(multi: Path, single: Path) -> None:
-    """Make a run that begins its second phase, with one path a batch, where another began its."""
-    there, new = RunFolder(multi), RunFolder(single.with_name(f".{single.name}"))
-    first = [m for m in read_lines(there.log, Moment) if m.phase == HEAVIEST]
-    state = there.load_checkpoint(torch.device("cpu"))
-    assert state is not None
-    run = RunFile.load(there.description)
-    run = msgspec.structs.replace(run, recipe=run.recipe | {"paths": "single"})
-    inputs = files.digest_of(training_inputs(run))
-    shutil.rmtree(new.path, ignore_errors=True)
-    new.path.mkdir(parents=True)
-    shutil.copy(there.weights("heaviest"), new.weights("heaviest"))
-    files.write_text(new.log, "".join(json.dumps(m.to_dict()) + "\n" for m in first))
-    new.save_checkpoint(state | {"inputs": inputs, "loop": None, "seconds": first[-1].seconds})
-    run.save(new.description)
-    new.path.rename(single)  # whole or not at all
-
-
 def history(folder: Path) -> dict[str, Any]:
     """Return accuracies on held-out images by epoch, and what each phase took."""
     moments = read_lines(RunFolder(folder).log, Moment)
-    batch_size = TrainedSupernet.open(folder).recipe.batch_size
-    seconds = {phase: _seconds(moments, phase, batch_size) for phase in (HEAVIEST, PATHS)}
+    seconds = seconds_of_phases(TrainedSupernet.open(folder))
     points = [
         {"phase": m.phase, "epoch": m.epoch, "accuracies": m.accuracies}
         for m in moments
         if m.accuracies
     ]
     return {"points": points, "seconds": seconds}
-
-
-def _seconds(moments: Sequence[Moment], phase: str, batch_size: int) -> float:
-    """Return what the steps of a phase took, without the breaks of an interrupted training."""
-    own = [m for m in moments if m.phase == phase]
-    speeds = [m.images_per_second for m in own if m.images_per_second]
-    steps = [m.step for m in own]
-    images = (max(steps) - min(steps)) * batch_size
-    return images * float(np.mean([1 / speed for speed in speeds]))
 
 
 def describe(setting: Setting) -> dict[str, Any]:

@@ -161,7 +161,7 @@ FULL = Setting(
     name="full",
     preset="rgb32",
     data="cifar10",
-    recipe=SMALL.replace(heaviest_epochs=10, paths_epochs=8),
+    recipe=SMALL.replace(heaviest_epochs=10, paths_epochs=7),
     runs=ROOT / "runs" / "experiments",
     published=ROOT / "models" / "rgb32-cifar10",
     docs=ROOT / "docs",

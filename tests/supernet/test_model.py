@@ -13,7 +13,7 @@ from torch.nn import functional
 import hardcorenas as hc
 from hardcorenas.errors import InvalidArchitectureError, InvalidArgumentError
 from hardcorenas.supernet.model import Supernet
-from hardcorenas.supernet.paths import sample_path, sample_paths
+from hardcorenas.supernet.paths import Paths, sample_path, sample_paths
 from strategies import inverted_spaces, spaces
 
 pytestmark = pytest.mark.slow
@@ -45,6 +45,27 @@ def test_each_image_of_a_batch_takes_its_own_path(space, seed):
         found = supernet(batch, paths)
         alone = [supernet.extract(paths.architecture(space, n))(batch[n : n + 1]) for n in range(9)]
     torch.testing.assert_close(found, torch.cat(alone), rtol=1e-9, atol=1e-9)
+
+
+def test_groups_of_a_batch_run_by_themselves():
+    """While training, a group's batch norms see the group alone, as those of its network would."""
+    supernet = shaken(GRAY).train()
+    batch = some_images(GRAY, 24)
+    networks = [GRAY.heaviest, GRAY.lightest]
+    together = supernet(batch, (Paths.of(networks[0], 10), Paths.of(networks[1], 14)))
+    parts = zip(torch.split(batch, [10, 14]), networks, strict=True)
+    stem = supernet.stem(batch.contiguous(memory_format=torch.channels_last))
+    for part, (images, network) in zip(torch.split(together, [10, 14]), parts, strict=True):
+        plain = supernet.extract(network)
+        plain.stem = torch.nn.Identity()
+        mine = stem[:10] if len(images) == 10 else stem[10:]
+        torch.testing.assert_close(part, plain(mine), rtol=1e-9, atol=1e-9)
+
+
+def test_groups_need_a_path_for_every_image():
+    groups = (Paths.of(GRAY.heaviest, 3), Paths.of(GRAY.lightest, 2))
+    with pytest.raises(InvalidArgumentError, match="one for each of 6 images, got 5"):
+        Supernet(GRAY)(some_images(GRAY, 6).float(), groups)
 
 
 @pytest.mark.parametrize("name", ["gray28", "rgb32"])

@@ -16,6 +16,7 @@ from hardcorenas.supernet.paths import (
     GROUPS_AT_ONCE,
     MIXED_GROUPS_AT_ONCE,
     Paths,
+    Sandwich,
     draw_paths,
     sample_paths,
 )
@@ -323,3 +324,53 @@ def test_two_kernels_need_no_copies():
 def test_one_choice_for_all_is_one_slice(choice):
     router = Router(shapes_of_first_block(MOBILE))
     assert len(router.route(np.full(8, choice)).slices) == 1
+
+
+# The sandwich
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    spaces,
+    st.integers(1, 70),
+    st.floats(0, 0.5),
+    st.floats(0, 0.5),
+    st.integers(2, 40),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_sandwich_has_a_path_for_every_image(space, num_images, heaviest, lightest, each, seed):
+    sandwich = Sandwich(space, heaviest, lightest, each)
+    groups = sandwich(num_images, np.random.default_rng(seed))
+    sizes = [len(group) for group in groups]
+    assert sum(sizes) == num_images
+    assert min(sizes) >= min(2, num_images)  # a batch norm needs several values
+    for group in groups:
+        assert len({group.architecture(space, image) for image in range(len(group))}) == 1
+
+
+def test_shares_of_a_sandwich_are_kept_on_average():
+    space, rng = MOBILE, np.random.default_rng(0)
+    sandwich = Sandwich(space, 0.2, 0.1, 8)
+    counts = Counter()
+    for _ in range(400):
+        for group in sandwich(37, rng):
+            counts[group.architecture(space, 0)] += len(group)
+    total = sum(counts.values())
+    # The middle of a sandwich may draw either end too, which hardly ever happens in this space.
+    assert counts[space.heaviest] / total == pytest.approx(0.2, abs=0.005)
+    assert counts[space.lightest] / total == pytest.approx(0.1, abs=0.005)
+
+
+def test_the_middle_of_a_sandwich_has_paths_of_about_so_many_images():
+    sandwich = Sandwich(MOBILE, 0.125, 0.125, 24)
+    sizes = [len(group) for group in sandwich(128, np.random.default_rng(1))]
+    assert sizes == [16, 16, 24, 24, 24, 24]
+    assert [len(group) for group in sandwich(9, np.random.default_rng(1))][-1] >= 5
+    assert len(Sandwich(MOBILE, 0, 0, 64)(256, np.random.default_rng(1))) == 4
+
+
+def test_a_sandwich_is_the_same_again():
+    sandwich = Sandwich(MOBILE, 0.1, 0.1, 16)
+    first, second = (sandwich(50, np.random.default_rng(7)) for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        assert one.architecture(MOBILE, 0) == other.architecture(MOBILE, 0)

@@ -224,7 +224,7 @@ def test_no_epochs_change_nothing():
         assert torch.equal(averaged.state_dict()[name], value)
 
 
-@pytest.mark.parametrize("paths", ["multi", "single"])
+@pytest.mark.parametrize("paths", ["multi", "sandwich", "single"])
 def test_bfloat16_stays_finite(images, tmp_path, paths):
     options = {"heaviest_epochs": 2, "paths_epochs": 3, "paths": paths}
     options |= {"save_seconds": 1e9, "clip_norm": 2.0}

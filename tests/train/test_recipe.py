@@ -26,6 +26,8 @@ from hardcorenas.train.recipe import PAPER, RECIPES, SMALL, Recipe, TrainingSett
         ({"learning_rate": 100.0}, "learning_rate"),
         ({"learning_rate": math.nan}, "learning_rate"),
         ({"paths_learning_rate": -0.1}, "paths_learning_rate"),
+        ({"heaviest_share": 0.6, "lightest_share": 0.5}, "heaviest_share"),
+        ({"images_per_path": 1}, "images_per_path"),
         ({"momentum": 1.0}, "momentum: expected a number from 0 up to, not including, 1"),
         ({"label_smoothing": 1.0}, "label_smoothing"),
         ({"ema_decay": 1.0}, "ema_decay"),
@@ -37,7 +39,7 @@ from hardcorenas.train.recipe import PAPER, RECIPES, SMALL, Recipe, TrainingSett
         ({"distillation": 0.5, "heaviest_epochs": 0}, "distillation: expected 0 when the heaviest"),
         ({"augmentation": "flip"}, "augmentation: expected one of none, shift-flip, autoaugment"),
         ({"precision": "int8"}, "precision: expected one of auto, float32, bfloat16, float16"),
-        ({"paths": "double"}, "paths: expected one of multi, single, got 'double'"),
+        ({"paths": "double"}, "paths: expected one of sandwich, multi, single, got 'double'"),
     ],
     ids=str,
 )
@@ -88,6 +90,21 @@ def test_small_images_get_the_small_recipe(preset, resolution, name):
     space = hc.SearchSpace.preset(preset).replace(resolution=resolution)
     assert TrainingSettings().recipe_for(space) == RECIPES[name]
     assert RECIPES[name] is (SMALL if name == "small" else PAPER)
+
+
+def test_without_a_first_phase_there_is_nobody_to_follow():
+    space = hc.SearchSpace.preset("gray28")
+    assert SMALL.distillation > 0
+    assert TrainingSettings(heaviest_epochs=0).recipe_for(space).distillation == 0
+    with pytest.raises(InvalidArgumentError, match="distillation: expected 0"):
+        TrainingSettings(heaviest_epochs=0, distillation=0.5).recipe_for(space)
+
+
+def test_the_papers_second_phase_has_a_name():
+    space = hc.SearchSpace.preset("gray28")
+    recipe = TrainingSettings(paths="multi", distillation=0.0).recipe_for(space)
+    assert (recipe.paths, recipe.distillation) == (PAPER.paths, PAPER.distillation)
+    assert SMALL.paths == "sandwich"
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,12 @@ def test_stopped_at_any_step(images, tmp_path, uninterrupted, number, written):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"accumulate": 2}, {"mixup": 0.3, "distillation": 0.4}, {"paths": "single", "seed": 3}],
+    [
+        {"accumulate": 2},
+        {"mixup": 0.3, "distillation": 0.4},
+        {"paths": "single", "seed": 3},
+        {"paths": "sandwich"},
+    ],
     ids=str,
 )
 def test_stopped_in_both_phases(images, tmp_path, uninterrupted, changes):

@@ -47,24 +47,36 @@ class Supernet(nn.Module):
         self.head = Classifier(layout.head_shape(space))
         initialise_(self)
 
-    def forward(self, images: Tensor, paths: Paths | Architecture | None = None) -> Tensor:
+    def forward(
+        self, images: Tensor, paths: Paths | tuple[Paths, ...] | Architecture | None = None
+    ) -> Tensor:
         """Return the logits of a batch.
 
         Args:
             images: N×C×H×W.
-            paths: One path for each image, or one architecture for all; by default the heaviest.
+            paths: One path for each image, or those of several groups of images, which run one
+                group after the other; or one architecture for all, by default the heaviest.
         """
         if paths is None:
             paths = self.space.heaviest
         if isinstance(paths, Architecture):
             paths = Paths.of(self._own(paths), len(images))
-        if len(paths) != len(images):
+        groups = paths if isinstance(paths, tuple) else (paths,)
+        sizes = [len(group) for group in groups]
+        if sum(sizes) != len(images):
             raise InvalidArgumentError(
-                f"paths: expected one for each of {len(images)} images, got {len(paths)}"
+                f"paths: expected one for each of {len(images)} images, got {sum(sizes)}"
             )
         # Depth-wise convolutions are many times faster with a pixel's channels side by side.
         x = self.stem(images.contiguous(memory_format=torch.channels_last))
-        rows = np.arange(len(images))  # which image each row of x is
+        if len(groups) == 1:
+            return self._classify(x, groups[0])
+        parts = zip(torch.split(x, sizes), groups, strict=True)
+        return torch.cat([self._classify(part, group) for part, group in parts])
+
+    def _classify(self, x: Tensor, paths: Paths) -> Tensor:
+        """Return the logits of what the stem gave."""
+        rows = np.arange(len(x))  # which image each row of x is
         for blocks, depths, choices in zip(self.blocks, paths.depths, paths.choices, strict=True):
             x, rows = _run_stage(blocks, x, rows, depths, choices)
         logits: Tensor = self.head(x)

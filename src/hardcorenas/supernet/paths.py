@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 GROUPS_AT_ONCE = 2
 MIXED_GROUPS_AT_ONCE = 4
 FEWEST_IMAGES = 12  # of one expansion and kernel
+FEWEST_OF_A_GROUP = 2  # a batch norm needs several values
 
 
 @dataclass(frozen=True)
@@ -197,3 +198,38 @@ def _evenly_ordered(stage: Stage, groups: tuple[int, ...]) -> Indices:
 def sample_path(space: SearchSpace, num_images: int, rng: np.random.Generator) -> Paths:
     """Draw one path, as likely as any image's of `sample_paths`, for the whole batch."""
     return Paths.of(space.sample(rng), num_images)
+
+
+@dataclass(frozen=True)
+class Sandwich:
+    """Draws groups of images: on the heaviest path, on the lightest, and on random ones.
+
+    The heaviest and the lightest bound all networks between them. A group runs by itself, so that
+    batch norms see in training what they will see in the network alone, instead of a mixture of
+    all networks.
+
+    Attributes:
+        space: What can be built.
+        heaviest_share: Share of the images on the heaviest path, on average over batches.
+        lightest_share: Share of the images on the lightest path.
+        images_per_path: Of every other group, at least.
+    """
+
+    space: SearchSpace
+    heaviest_share: float
+    lightest_share: float
+    images_per_path: int
+
+    def __call__(self, num_images: int, rng: np.random.Generator) -> tuple[Paths, ...]:
+        """Draw the groups of a batch, whose images are cut accordingly."""
+        ends = {self.space.heaviest: self.heaviest_share, self.space.lightest: self.lightest_share}
+        groups, left = [], num_images
+        for network, share in ends.items():
+            count = min(left, int(share * num_images + rng.random()))
+            if count >= FEWEST_OF_A_GROUP and left - count != 1:
+                groups.append(Paths.of(network, count))
+                left -= count
+        num_random = max(1, left // self.images_per_path)
+        cuts = np.linspace(0, left, num_random + 1).round().astype(int)
+        sizes = np.diff(cuts).tolist() if left else []
+        return (*groups, *(sample_path(self.space, size, rng) for size in sizes))

@@ -18,6 +18,7 @@ import torch
 from hardcorenas import files
 from hardcorenas.artifacts import FinetunedFile, FinetuneRunFile, Moment
 from hardcorenas.errors import InvalidArgumentError
+from hardcorenas.families.depthwise import replace_depthwise_
 from hardcorenas.jobs import step
 from hardcorenas.jobs.processes import Processes, require_processes, run_together
 from hardcorenas.jobs.run_folder import RunFolder
@@ -187,6 +188,7 @@ def _finetune(
             TrainingRun(folder, plan, data, processes=processes, signals=signals, report=report)
         )
         model = channels_last(_start(job, supernet)).to(processes.device)
+        replace_depthwise_(model)
         if job.settings.start == "supernet":
             model.stem.requires_grad_(not supernet.recipe.freeze_stem)
         judge = partial(_accuracies, images, processes)

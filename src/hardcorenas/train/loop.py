@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hardcorenas.supernet.paths import Paths
     from hardcorenas.train.recipe import Recipe
 
-PathSampler = Callable[[int, np.random.Generator], "Paths"]
+PathSampler = Callable[[int, np.random.Generator], "Paths | tuple[Paths, ...]"]
 
 STEPS_PER_MOMENT = 10
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Augmentation = Literal["none", "shift-flip", "autoaugment"]
 Precision = Literal["auto", "float32", "bfloat16", "float16"]
-PathsPerBatch = Literal["multi", "single"]
+SecondPhase = Literal["sandwich", "multi", "single"]
 Start = Literal["supernet", "scratch"]
 
 # Starts that are no paths.
@@ -30,10 +30,8 @@ class Recipe(Settings):
     GPUs) and the decay of the averaged weights, which it leaves open.
     """
 
-    heaviest_epochs: int = setting(
-        250, "Length of the first phase, which trains the heaviest network.", at_least=0
-    )
-    paths_epochs: int = setting(100, "Length of the second, which trains all networks.", at_least=0)
+    heaviest_epochs: int = setting(250, "Of the first phase, for the heaviest network.", at_least=0)
+    paths_epochs: int = setting(100, "Of the second phase, for all networks.", at_least=0)
     batch_size: int = setting(
         256, "Images in one step, over all processes.", at_least=2, at_most=2**20
     )
@@ -47,7 +45,7 @@ class Recipe(Settings):
         0.1, "Of the second phase, at its peak.", above=0, below=100
     )
     warmup_epochs: float = setting(
-        0.0, "How long the rate rises at the start of each phase, in epochs.", at_least=0
+        0.0, "Epochs in which the rate rises, in each phase.", at_least=0
     )
     momentum: float = setting(0.9, "Of SGD, in Nesterov's form.", at_least=0, below=1)
     weight_decay: float = setting(1e-4, "Pull of every weight towards 0.", at_least=0)
@@ -72,9 +70,18 @@ class Recipe(Settings):
         at_least=0,
         at_most=1,
     )
-    paths: PathsPerBatch = setting(
-        "multi", "multi: every image its own path; single: one for a batch, for comparison."
+    paths: SecondPhase = setting(
+        "multi",
+        "multi: one for every image, as the paper; sandwich: heaviest, lightest and random ones; "
+        "single: one for a batch.",
     )
+    heaviest_share: float = setting(
+        0.125, "Of a sandwich: share of images on its heaviest path.", at_least=0, at_most=1
+    )
+    lightest_share: float = setting(
+        0.125, "Of a sandwich: share on its lightest path.", at_least=0, at_most=1
+    )
+    images_per_path: int = setting(24, "Of a sandwich: fewest images on a random path.", at_least=2)
     least_steps: int = setting(
         0, "A phase of few images is made this long, by more epochs.", at_least=0
     )
@@ -91,6 +98,12 @@ class Recipe(Settings):
                 "distillation",
                 f"expected 0 when the heaviest network is not trained, got {self.distillation}",
             )
+        if self.heaviest_share + self.lightest_share > 1:
+            raise SettingError(
+                "heaviest_share",
+                f"expected at most 1 together with lightest_share, got {self.heaviest_share} and "
+                f"{self.lightest_share}",
+            )
 
     def epochs(self, planned: int, num_images: int) -> int:
         """Return how many epochs a phase has: as planned, or more where those are too few steps."""
@@ -106,7 +119,7 @@ PAPER = Recipe()
 
 SMALL = Recipe(
     heaviest_epochs=8,
-    paths_epochs=20,
+    paths_epochs=16,
     batch_size=128,
     learning_rate=0.4,
     paths_learning_rate=0.4,
@@ -115,6 +128,9 @@ SMALL = Recipe(
     augmentation="shift-flip",
     ema_decay=0.99,
     clip_norm=2.0,
+    distillation=0.5,
+    paths="sandwich",
+    lightest_share=0.1875,
 )
 """For images of up to 64 pixels and a processor: minutes instead of days."""
 
@@ -157,6 +173,8 @@ class TrainingSettings(Settings):
         changes = given(self, "start", "recipe")
         if "learning_rate" in changes:
             changes = {"paths_learning_rate": changes["learning_rate"], **changes}
+        if changes.get("heaviest_epochs") == 0:  # then there is nobody to follow
+            changes = {"distillation": 0.0, **changes}
         usual = "small" if is_small(space) else "paper"
         if self.start is not None:
             usual = "transfer"

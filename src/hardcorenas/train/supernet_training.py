@@ -24,7 +24,7 @@ from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import StopSignals
 from hardcorenas.networks.build import build, channels_last
 from hardcorenas.supernet.model import Supernet
-from hardcorenas.supernet.paths import sample_path, sample_paths
+from hardcorenas.supernet.paths import Sandwich, sample_path, sample_paths
 from hardcorenas.train.data import ImageData, load_data, num_batches
 from hardcorenas.train.data.loading import DEFAULT_HELDOUT_SHARE
 from hardcorenas.train.evaluate import ready_network, refresh_statistics_, representatives, score
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from hardcorenas.files import Json
     from hardcorenas.space import SearchSpace
     from hardcorenas.train.data.images import Progress
+    from hardcorenas.train.loop import PathSampler
     from hardcorenas.train.recipe import Recipe
     from hardcorenas.train.start import Start
     from hardcorenas.train.training_run import MomentReport
@@ -266,7 +267,10 @@ def _train(run: TrainingRun, space: SearchSpace, start: Start | None) -> None:
     assert run.start is not None
     supernet.load_state_dict(run.start)
     if start is None or start.architecture is not None:  # another supernet has trained the rest
-        supernet.spread_heaviest_()
+        if recipe.paths == "sandwich":  # narrow networks then have the channels that matter most
+            supernet.grow_(supernet.extract(space.heaviest), space.heaviest)
+        else:
+            supernet.spread_heaviest_()
     judge = partial(_accuracies, run, ("lightest", "middle", HEAVIEST))
     averaged = run.train(supernet, _paths_phase(run, space, task), judge)
     refresh_statistics_(averaged, run.data, processes, run.plan.seed)
@@ -280,15 +284,28 @@ def _train(run: TrainingRun, space: SearchSpace, start: Start | None) -> None:
 
 
 def _paths_phase(run: TrainingRun, space: SearchSpace, task: Supervised) -> Phase:
-    recipe, is_single = run.plan.recipe, run.plan.recipe.paths == "single"
-    task = replace(task, sample_paths=partial(sample_path if is_single else sample_paths, space))
+    recipe = run.plan.recipe
+    task = replace(task, sample_paths=path_sampler(recipe, space))
     if recipe.distillation:
         network = build(space, space.heaviest)  # with w̄*
         teacher = channels_last(with_weights(network, HEAVIEST, run.folder.path, {}))
         teacher = teacher.to(run.processes.device).requires_grad_(False)
         task = replace(task, teacher=teacher, distillation=recipe.distillation)
     epochs, rate, sides = run.plan.epochs[PATHS], recipe.paths_learning_rate, space.resolutions
+    is_single = recipe.paths == "single"
     return Phase(PATHS, 1, task, epochs, rate, one_path=is_single, resolutions=sides)
+
+
+def path_sampler(recipe: Recipe, space: SearchSpace) -> PathSampler:
+    """Return what draws the paths of the second phase."""
+    match recipe.paths:
+        case "sandwich":
+            shares = recipe.heaviest_share, recipe.lightest_share
+            return Sandwich(space, *shares, recipe.images_per_path)
+        case "multi":
+            return partial(sample_paths, space)
+        case "single":
+            return partial(sample_path, space)
 
 
 def _accuracies(

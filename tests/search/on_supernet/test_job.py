@@ -15,7 +15,12 @@ from safetensors.torch import load_file
 
 import hardcorenas as hc
 from hardcorenas.artifacts import ExportFile, SupernetFile
-from hardcorenas.errors import ArtifactError, HardcorenasError, InvalidBudgetError
+from hardcorenas.errors import (
+    ArtifactError,
+    HardcorenasError,
+    InvalidArchitectureError,
+    InvalidBudgetError,
+)
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import Interrupted
 from hardcorenas.jobs.step import digests
@@ -111,9 +116,13 @@ def test_what_is_kept(trained, whole):
     assert details["local_search"]["networks"] == 6
     assert details["loss"] == details["local_search"]["loss"]
     assert details["loss"] <= details["local_search"]["projected_loss"]
-    assert Architecture.from_timm(
-        SPACE, json.loads((folder / "architecture.timm").read_text())
-    ) == (network)
+    timm = folder / "architecture.timm"
+    try:  # which network is found depends on the last digits of a processor's sums
+        network.to_timm()
+    except InvalidArchitectureError:
+        assert not timm.exists()
+    else:
+        assert Architecture.from_timm(SPACE, json.loads(timm.read_text())) == network
     assert num_answers(folder) == 12 + 6
     steps = [json.loads(line) for line in (folder / "trace.jsonl").read_text().splitlines()]
     assert [step["index"] for step in steps] == list(range(10))
