@@ -81,7 +81,7 @@ def searched(setting: Setting) -> list[Row]:
 def scaled(setting: Setting) -> list[Row]:
     """Return the best network of each budget that is the same everywhere, for every seed."""
     networks = list(uniform_networks(setting.space, (True, False)).values())
-    losses = in_halves(_losses, setting.multi, networks)
+    losses = in_halves(_losses, setting.supernet, networks)
     rows = []
     for budget in setting.budgets:
         problem = problem_of(setting, budget)
@@ -112,7 +112,7 @@ def _losses(part: tuple[Path, Sequence[hc.Architecture]]) -> list[float]:
 def judge(setting: Setting, rows: list[Row]) -> None:
     """Add to each row what its network costs and how good it is."""
     networks = [row["network"] for row in rows]
-    one_shot = one_shot_accuracies(setting.multi, networks)
+    one_shot = one_shot_accuracies(setting.supernet, networks)
     trainings = [Training(row["network"], setting.finetune_epochs, row["seed"]) for row in rows]
     trained = train_all(setting, trainings)
     budgets = {budget.limit: budget for budget in setting.budgets}
@@ -233,7 +233,7 @@ def main() -> None:
     rows = searched(setting) + scaled(setting)
     judge(setting, rows)
     time_networks(setting, rows)
-    num_test = len(judging_images(TrainedSupernet.open(setting.multi).data()))
+    num_test = len(judging_images(TrainedSupernet.open(setting.supernet).data()))
     summary = summarise(rows, num_test)
     plain = [row | {"network": str(row["network"])} for row in rows]
     content = {"rows": plain, "summary": summary, "leads": leads(rows), "test_images": num_test}

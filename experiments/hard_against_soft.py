@@ -51,7 +51,7 @@ def compare(setting: Setting) -> list[dict[str, Any]]:
         (budget, "BCSFW", folder, network)
         for budget, _, network, folder in bcsfw_searches(setting, picked)
     ]
-    right = one_shot_accuracies(setting.multi, [network for *_, network in found])
+    right = one_shot_accuracies(setting.supernet, [network for *_, network in found])
     return [
         {
             "limit": budget.limit,

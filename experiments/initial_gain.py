@@ -54,7 +54,7 @@ def compare(setting: Setting) -> tuple[list[dict[str, Any]], list[list[RelaxedPo
         for f, _ in found
         if f.file.projection is not None
     ]
-    right = one_shot_accuracies(setting.multi, before + after)
+    right = one_shot_accuracies(setting.supernet, before + after)
     trainings = [
         Training(network, setting.finetune_epochs, seed)
         for network, (_, _, seed) in zip(after, jobs, strict=True)

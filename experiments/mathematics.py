@@ -130,7 +130,7 @@ def main() -> None:
     """Search at the tightest, middle and loosest budget."""
     setting = read_arguments(__doc__ or "")
     torch.set_num_threads(1)
-    run = TrainedSupernet.open(setting.multi)
+    run = TrainedSupernet.open(setting.supernet)
     model, data = run.supernet(), run.data()
     rows = [one_search(setting, model, data, budget) for budget in setting.three_budgets]
     draw(rows, setting.image("mathematics.png"))

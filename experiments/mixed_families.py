@@ -159,7 +159,7 @@ def supernets(contest: Contest) -> dict[str, Row]:
             space,
             contest.data,
             Recipe(**rows[name]["recipe"]),
-            contest.setting(name).own_multi,
+            contest.setting(name).own_supernet,
             resume=True,
         )
         for name, space in spaces.items()
@@ -198,7 +198,7 @@ def networks(contest: Contest) -> list[Row]:
             rows.append((name, "found", budget, seed, found.architecture))
         for budget in budgets if name != contest.spaces[0] else ():
             rng = np.random.default_rng(0)
-            problem = Problem(TrainedSupernet.open(setting.multi).space, [budget])
+            problem = Problem(TrainedSupernet.open(setting.supernet).space, [budget])
             drawn = [sample_fitting(problem, rng) for _ in range(contest.random)]
             rows += [(name, "random", budget, n, network) for n, network in enumerate(drawn)]
     return [

@@ -81,11 +81,11 @@ class Size:
 LARGE = Size(
     space=SPACE.replace(resolution=24),
     data="cifar10",
-    recipe=SMALL.replace(heaviest_epochs=6, paths_epochs=12),
+    recipe=SMALL.replace(heaviest_epochs=6, paths_epochs=8),
     place=FULL.runs / "nas_bench_macro",
     docs=FULL.docs,
     networks=300,
-    score_images=2000,
+    score_images=1000,
     search=FULL.search,
 )
 TOY = Size(

@@ -2,7 +2,7 @@
 
 Both start their second phase from the same heaviest network w̄*. Other experiments use what is
 trained here, or else the published model. Writes one_shot_models.json and its image.
-Run: python experiments/one_shot_models.py   (with --publish, the multi-path model goes to models/)
+Run: python experiments/one_shot_models.py   (with --publish, the supernet goes to models/)
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ PUBLISHED = ("run.json", "supernet.json", *WEIGHTS, "training.jsonl")
 
 
 def train_multi(setting: Setting) -> None:
-    """Train the multi-path model; on the way, keep what the single-path one starts from."""
-    job = TrainingJob(setting.space, setting.data, setting.recipe, setting.own_multi, resume=True)
+    """Train the supernet; on the way, keep what the single-path one starts from."""
+    job = TrainingJob(
+        setting.space, setting.data, setting.recipe, setting.own_supernet, resume=True
+    )
     train_supernet(job, processes=2, report=partial(_watch, setting))
 
 
@@ -45,7 +47,7 @@ def train_single(setting: Setting) -> None:
     """Train the single-path model from where the first phase ended."""
     if not RunFolder(setting.single).description.exists():
         raise SystemExit(
-            f"{setting.own_multi}: is done, and {setting.single}, which begins where its first "
+            f"{setting.own_supernet}: is done, and {setting.single}, which begins where its first "
             f"phase ended, is gone; remove the former to train both"
         )
     recipe = setting.recipe.replace(**PHASES["single-path"])
@@ -56,7 +58,7 @@ def train_single(setting: Setting) -> None:
 def _watch(setting: Setting, moment: Moment) -> None:
     _tell(moment)
     if moment.phase == PATHS and not setting.single.exists():
-        branch(setting.own_multi, setting.single, **PHASES["single-path"])
+        branch(setting.own_supernet, setting.single, **PHASES["single-path"])
 
 
 def _tell(moment: Moment) -> None:
@@ -80,15 +82,15 @@ def describe(setting: Setting) -> dict[str, Any]:
     """Return how good both models are, on test images."""
     kinds = representatives(setting.space)
     content: dict[str, Any] = {}
-    for name, folder in (("multi", setting.own_multi), ("single", setting.single)):
+    for name, folder in (("multi", setting.own_supernet), ("single", setting.single)):
         right = one_shot_accuracies(folder, list(kinds.values()))
         content[name] = {**history(folder), "test": dict(zip(kinds, right, strict=True))}
-    run = TrainedSupernet.open(setting.own_multi)
+    run = TrainedSupernet.open(setting.own_supernet)
     data = run.data()
     return {
         "recipe": run.run.recipe,
         "images": len(data.train),
-        "megabytes": sum((setting.own_multi / f).stat().st_size for f in PUBLISHED) / 1e6,
+        "megabytes": sum((setting.own_supernet / f).stat().st_size for f in PUBLISHED) / 1e6,
         "heaviest_alone": accuracy(run.heaviest(), data, judging_images(data), ALONE),
         "models": content,
     }
@@ -117,10 +119,10 @@ def draw(content: dict[str, Any], path: Path) -> None:
 
 
 def publish(setting: Setting) -> None:
-    """Copy the multi-path model to where users find it."""
+    """Copy the supernet to where users find it."""
     setting.published.mkdir(parents=True, exist_ok=True)
     for name in PUBLISHED:
-        shutil.copy(setting.own_multi / name, setting.published / name)
+        shutil.copy(setting.own_supernet / name, setting.published / name)
     print(f"written: {setting.published}")
 
 

@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from torch import nn
+
     import hardcorenas as hc
     from hardcorenas.files import Json
+    from hardcorenas.train.loop import PathSampler
 
 Changes = dict[str, Any]
 PLAIN: Changes = {"paths": "multi", "distillation": 0.0}
@@ -109,24 +112,44 @@ def _seconds(moments: Sequence[Moment], phase: str, batch_size: int) -> float:
 def seconds_of_steps(
     space: hc.SearchSpace, recipe: Recipe, phases: Mapping[str, Changes]
 ) -> dict[str, float]:
-    """Return the processor time of a step of each phase, timed in turn; means over their paths."""
-    supernet = Supernet(space).train()
+    """Return the processor time of a step of each phase; means over their paths."""
+    supernet = Supernet(space)
+    own = {name: recipe.replace(**changes) for name, changes in phases.items()}
+    return seconds_in_turn(
+        {
+            name: (supernet, task_of(space, r.distillation, path_sampler(r, space)))
+            for name, r in own.items()
+        },
+        space,
+        recipe.batch_size,
+    )
+
+
+def task_of(
+    space: hc.SearchSpace, distillation: float, sample_paths: PathSampler | None = None
+) -> Supervised:
+    """Return what is trained for; whom it follows has random weights."""
     teacher = channels_last(build(space, space.heaviest)).eval().requires_grad_(False)
-    shape = (recipe.batch_size, space.input_channels, space.resolution, space.resolution)
+    return Supervised(
+        space.num_classes,
+        sample_paths=sample_paths,
+        teacher=teacher if distillation else None,
+        distillation=distillation,
+    )
+
+
+def seconds_in_turn(
+    tasks: Mapping[str, tuple[nn.Module, Supervised]], space: hc.SearchSpace, batch_size: int
+) -> dict[str, float]:
+    """Return the processor time of a step of each training, mean of steps that take turns."""
+    shape = (batch_size, space.input_channels, space.resolution, space.resolution)
     images, labels = torch.randn(shape), torch.randint(space.num_classes, shape[:1])
-    times: dict[str, list[float]] = {name: [] for name in phases}
+    times: dict[str, list[float]] = {name: [] for name in tasks}
     for number in range(WARM_UP + TIMED_STEPS):
-        for name, changes in phases.items():
-            own = recipe.replace(**changes)
-            task = Supervised(
-                space.num_classes,
-                sample_paths=path_sampler(own, space),
-                teacher=teacher if own.distillation else None,
-                distillation=own.distillation,
-            )
+        for name, (model, task) in tasks.items():
             start = time.process_time()
-            supernet.zero_grad()
-            task.loss(supernet, images, labels, np.random.default_rng(number)).backward()
+            model.train().zero_grad()
+            task.loss(model, images, labels, np.random.default_rng(number)).backward()
             times[name].append(time.process_time() - start)
     return {name: float(np.mean(seconds[WARM_UP:])) for name, seconds in times.items()}
 

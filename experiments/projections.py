@@ -53,7 +53,7 @@ def project_all(setting: Setting) -> list[dict[str, Any]]:
                     "network": found.architecture,
                 }
             )
-    right = one_shot_accuracies(setting.multi, [row["network"] for row in rows])
+    right = one_shot_accuracies(setting.supernet, [row["network"] for row in rows])
     return [
         row | {"network": str(row["network"]), "one_shot": value}
         for row, value in zip(rows, right, strict=True)

@@ -125,10 +125,10 @@ class Known:
         result = files.parse(
             files.read_text(path), kind="rank-correlation", version=1, source=str(path)
         )
-        wanted = (TrainedSupernet.open(setting.multi).digest, setting.standalone_epochs)
+        wanted = (TrainedSupernet.open(setting.supernet).digest, setting.standalone_epochs)
         if (result["model"], result["epochs"]) != wanted:
             raise SystemExit(
-                f"{path}: is of another model than {setting.multi}, or of other than "
+                f"{path}: is of another model than {setting.supernet}, or of other than "
                 f"{setting.standalone_epochs} epochs; leave out --earlier to train all networks"
             )
         networks = {entry["architecture"]: entry for entry in result["networks"]}
@@ -170,7 +170,7 @@ def compare(setting: Setting, known: Known | None = None) -> dict[str, Any]:
         named = dict(list(named.items())[:12:3])
     networks = list(named.values())
     right = {
-        "multi": one_shot_accuracies(setting.multi, networks),
+        "multi": one_shot_accuracies(setting.supernet, networks),
         "single": [known.single[str(network)] for network in networks]
         if known
         else one_shot_accuracies(setting.single, networks),

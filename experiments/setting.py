@@ -64,7 +64,7 @@ class Setting:
         data: Name of the data set.
         recipe: Of the supernet.
         runs: Where models and networks are kept.
-        published: Where the multi-path model is for all to use.
+        published: Where the supernet is for all to use.
         docs: Where ``results/`` and ``pictures/`` are.
         table: The latency table, with the device it was measured on.
         shares: Budgets, as shares of the way from the lightest network's latency to the heaviest's.
@@ -102,15 +102,15 @@ class Setting:
         return hc.SearchSpace.preset(self.preset)
 
     @property
-    def multi(self) -> Path:
-        """The supernet of one path an image: trained here, or else the published one."""
-        is_own = self.own_multi.exists() or not self.published.exists()
-        return self.own_multi if is_own else self.published
+    def supernet(self) -> Path:
+        """The supernet: trained here, or else the published one."""
+        is_own = self.own_supernet.exists() or not self.published.exists()
+        return self.own_supernet if is_own else self.published
 
     @property
-    def own_multi(self) -> Path:
+    def own_supernet(self) -> Path:
         """Where that model is trained."""
-        return self.runs / "multi"
+        return self.runs / "supernet"
 
     @property
     def single(self) -> Path:
@@ -139,7 +139,7 @@ class Setting:
             "size": self.name,
             "space": self.preset,
             "data": self.data,
-            "model": TrainedSupernet.open(self.multi).digest,
+            "model": TrainedSupernet.open(self.supernet).digest,
             "table": files.digest(self.table),
             "seeds": self.seeds,
             "search": asdict(self.search),
@@ -277,7 +277,7 @@ def in_halves(
 def search_all(
     setting: Setting, jobs: Sequence[tuple[hc.Budget, SearchSettings, int]]
 ) -> list[tuple[FoundNetwork, NetworkFolder]]:
-    """Return what searches on the multi-path model found, and where each is written down.
+    """Return what searches on the supernet found, and where each is written down.
 
     Args:
         setting: Where the model is, and where searches are kept.
@@ -285,7 +285,7 @@ def search_all(
     """
     places = setting.runs / "searches"
     asked = [
-        SearchJob(setting.multi, places / _name(b, s, seed), (b,), s, seed=seed)
+        SearchJob(setting.supernet, places / _name(b, s, seed), (b,), s, seed=seed)
         for b, s, seed in jobs
     ]
     found = in_parallel(search_run, asked, lambda job: job.folder.name)
@@ -335,11 +335,11 @@ class Training:
 
 
 def train_all(setting: Setting, trainings: Sequence[Training]) -> list[FinetunedFile]:
-    """Return how networks of the multi-path model do after training, each of them once."""
+    """Return how networks of the supernet do after training, each of them once."""
     jobs = {}
     for training in trainings:
         job = FinetuneJob(
-            setting.multi,
+            setting.supernet,
             training.architecture,
             setting.runs / "networks",
             FinetuneSettings(
