@@ -35,9 +35,7 @@ class Recipe(Settings):
     batch_size: int = setting(
         256, "Images in one step, over all processes.", at_least=2, at_most=2**20
     )
-    accumulate: int = setting(
-        1, "In how many pieces a batch is run, for want of memory.", at_least=1
-    )
+    accumulate: int = setting(1, "Pieces that a batch is run in, to save memory.", at_least=1)
     learning_rate: float = setting(
         0.1, "At its peak; alone it is meant for both phases.", above=0, below=100
     )
@@ -52,13 +50,11 @@ class Recipe(Settings):
     label_smoothing: float = setting(
         0.1, "Share of the target spread over all classes.", at_least=0, below=1
     )
-    mixup: float = setting(
-        0.2, "Parameter of the Beta distribution of mixing weights; 0 for none.", at_least=0
-    )
+    mixup: float = setting(0.2, "Beta parameter of mixing weights; 0 for none.", at_least=0)
     augmentation: Augmentation = setting("autoaugment", "What is done to training images.")
     flip: bool = setting(True, "Whether a mirror image is still of its class.")
     ema_decay: float = setting(
-        0.9999, "Share of the averaged weights that a step keeps; 0 for none.", at_least=0, below=1
+        0.9999, "Share of averaged weights a step keeps; 0: none.", at_least=0, below=1
     )
     clip_norm: float = setting(0.0, "Longest gradient; 0 for no limit.", at_least=0)
     precision: Precision = setting(
@@ -76,15 +72,13 @@ class Recipe(Settings):
         "single: one for a batch.",
     )
     heaviest_share: float = setting(
-        0.125, "Of a sandwich: share of images on its heaviest path.", at_least=0, at_most=1
+        0.125, "A sandwich's images on the heaviest path.", at_least=0, at_most=1
     )
     lightest_share: float = setting(
-        0.125, "Of a sandwich: share on its lightest path.", at_least=0, at_most=1
+        0.125, "A sandwich's images on the lightest path.", at_least=0, at_most=1
     )
-    images_per_path: int = setting(24, "Of a sandwich: fewest images on a random path.", at_least=2)
-    least_steps: int = setting(
-        0, "A phase of few images is made this long, by more epochs.", at_least=0
-    )
+    images_per_path: int = setting(24, "A sandwich's fewest images on a random path.", at_least=2)
+    least_steps: int = setting(0, "Shortest that a phase may be, by more epochs.", at_least=0)
     freeze_stem: bool = setting(False, "Whether the stem keeps the weights that it starts with.")
 
     def __post_init__(self) -> None:
