@@ -74,7 +74,6 @@ class Setting:
         standalone_epochs: Of networks that are trained from scratch to be ranked.
         standalone_seeds: How often each of these is trained, at least twice.
         scratch_epochs: Of networks that are trained from scratch instead of fine-tuned.
-        long_epochs: Of long fine-tuning.
         certify_seconds: For which a network is timed.
     """
 
@@ -93,7 +92,6 @@ class Setting:
     standalone_epochs: int
     standalone_seeds: int
     scratch_epochs: int
-    long_epochs: int
     certify_seconds: float
 
     @property
@@ -172,8 +170,7 @@ FULL = Setting(
     finetune_epochs=1,
     standalone_epochs=5,
     standalone_seeds=2,
-    scratch_epochs=10,
-    long_epochs=2,
+    scratch_epochs=6,
     certify_seconds=5.0,
 )
 
