@@ -63,7 +63,8 @@ bench: setup
 	$(BIN)/python benchmarks/one_shot.py
 	$(BIN)/python benchmarks/depthwise.py
 	$(BIN)/python benchmarks/input_speed.py
-	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/report_page.py
+	$(BIN)/python benchmarks/exploring.py
 
 # 100,000 random problems through the whole solver; about 20 minutes on two cores.
 stress: setup
@@ -99,11 +100,13 @@ experiments-cifar10: setup
 	$(BIN)/python experiments/hard_against_soft.py
 	$(BIN)/python experiments/initial_gain.py
 	$(BIN)/python experiments/mathematics.py
-	$(BIN)/python experiments/two_for_one.py --seeds 2
+	$(BIN)/python experiments/two_for_one.py
 	$(BIN)/python experiments/rank_correlation.py
 	$(BIN)/python experiments/mixed_families.py
 	$(BIN)/python experiments/second_phase.py
 	$(BIN)/python experiments/nas_bench_macro.py --truth nas-bench-macro_cifar10.json
+	$(BIN)/python experiments/known_accuracies.py --truth nas-bench-macro_cifar10.json
+	$(BIN)/python experiments/search_methods.py --seeds 2
 
 # Photographs from trained weights: two hours on two cores. The archive is not ours to pass on; put it here.
 experiments-photographs: setup
@@ -134,6 +137,8 @@ experiments-quick: setup
 	$(BIN)/python experiments/photographs.py --quick
 	$(BIN)/python experiments/second_phase.py --quick
 	$(BIN)/python experiments/nas_bench_macro.py --quick
+	$(BIN)/python experiments/known_accuracies.py --quick
+	$(BIN)/python experiments/search_methods.py --quick
 	$(BIN)/python experiments/one_shot_dealing.py --quick --out $(QUICK)/results/one_shot_dealing.json
 	$(BIN)/python experiments/hard_searches.py --run $(QUICK)/supernet --table docs/results/gray28-onnxruntime.json --budgets 1 --seeds 1 --local-networks 2 --out $(QUICK)/results/hard_searches.json
 	$(BIN)/python experiments/found_against_random.py --quick --seeds 1 --networks 2 --table docs/results/gray28-onnxruntime.json --folder $(QUICK)/found_against_random --out $(QUICK)/results/found_against_random.json

@@ -81,7 +81,7 @@ class Size:
 LARGE = Size(
     space=SPACE.replace(resolution=16),
     data="cifar10",
-    recipe=SMALL.replace(heaviest_epochs=4, paths_epochs=6),
+    recipe=SMALL.replace(heaviest_epochs=6, paths_epochs=9),
     place=FULL.runs / "nas_bench_macro",
     docs=FULL.docs,
     networks=300,

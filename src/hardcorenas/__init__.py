@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hardcorenas.resources.budget import Budget
     from hardcorenas.resources.measuring import measure
     from hardcorenas.resources.table import ResourceTable, count
+    from hardcorenas.search.on_supernet.front_job import front
     from hardcorenas.search.on_supernet.job import search_supernet as search
     from hardcorenas.space import Architecture, Head, SearchSpace, Stage, Stem
     from hardcorenas.supernet.model import Supernet
@@ -47,6 +48,7 @@ _HOMES = {
     "evaluate": "train.public",
     "export": "deploy.export",
     "finetune": "train.public",
+    "front": "search.on_supernet.front_job",
     "load": "networks.saved_network",
     "measure": "resources.measuring",
     "read_config": "pipeline.config",
@@ -76,6 +78,7 @@ __all__ = [
     "evaluate",
     "export",
     "finetune",
+    "front",
     "load",
     "measure",
     "read_config",

@@ -171,7 +171,7 @@ def test_a_miss_of_more_than_the_budget(judged, capsys):
             "training.recipe=huge",
             ["training.recipe: expected one of small, paper, transfer, got 'huge'"],
         ),
-        ("search.method=anealing", ["search.method: expected one of bcsfw, random"]),
+        ("search.method=anealing", ["search.method: expected one of combined, bcsfw"]),
         ("search.projection=exat", ["did you mean exact?"]),
         ("device.target=abacus --budget 3ms", ["target: expected one of onnxruntime", "'abacus'"]),
         ("device.precision=int4 --budget 3ms", ["precision: onnxruntime runs float32 here"]),

@@ -435,7 +435,8 @@ IN_FILES = [
     (
         "search.method = 'bcfsw'",
         "search.method",
-        "expected one of bcsfw, random, evolution, penalty, got 'bcfsw'; did you mean bcsfw?",
+        "expected one of combined, bcsfw, estimate, random, evolution, penalty, got 'bcfsw'; "
+        "did you mean bcsfw?",
     ),
     (
         "search.start = 'lighter'",

@@ -158,7 +158,7 @@ def be_killed(run, root):
     run, root = Path(run), Path(root)
     rng = np.random.default_rng(0)
     data = TrainedSupernet.open(run).data()
-    for method in ("bcsfw", "random", "evolution", "penalty"):
+    for method in ("combined", "bcsfw", "estimate", "random", "evolution", "penalty"):
         job = search_job(run, root / method, method=method)
         effort = Effort.of(job.settings, len(data.heldout), images_per_network(data))
         answers = effort.steps + effort.networks

@@ -6,10 +6,12 @@ import functools
 import shutil
 
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
 from hardcorenas.report.page import write_report
 from hardcorenas.search.on_supernet.settings import SearchSettings
 from report import made_runs
+from report.browsing import DESK, FLAGS, PATIENCE, drawn, note, require_file
 
 
 @pytest.fixture(scope="session")
@@ -88,3 +90,43 @@ def copied(whole, tmp_path):
 def network(copied):
     """The folder of the copied run's network."""
     return next((copied / "networks").iterdir())
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """One browser for all tests."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        pytest.skip("no Chromium found; install Debian's package chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def show(browser, written):
+    """Return a function that shows the page of runs; in the end, nothing may have gone wrong."""
+    wrong, contexts = [], []
+    expect.set_options(timeout=PATIENCE)
+
+    def begin(*folders, viewport=DESK, **options):
+        context = browser.new_context(viewport=viewport, **options)
+        context.set_offline(True)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE)
+        page.on("console", lambda said: note(wrong, said.type, said.text))
+        page.on("pageerror", lambda error: wrong.append(f"page error: {error}"))
+        page.on("requestfailed", lambda request: wrong.append(f"failed: {request.url[:200]}"))
+        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: require_file(wrong, request.url))
+        page.goto(written(*folders).as_uri())
+        drawn(page)
+        return page
+
+    yield begin
+    for context in contexts:
+        context.close()
+    assert wrong == []

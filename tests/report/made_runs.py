@@ -20,9 +20,13 @@ from hardcorenas.artifacts import (
     Certificate,
     DataRecord,
     Entry,
+    EstimateQuality,
     ExportedFile,
     ExportFile,
     FinetunedFile,
+    FrontFile,
+    FrontPoint,
+    FrontResource,
     LocalSearchRecord,
     Moment,
     PointFile,
@@ -30,6 +34,7 @@ from hardcorenas.artifacts import (
     ProjectionRecord,
     Provenance,
     RunFile,
+    ScoredNetwork,
     SearchFile,
     Stopwatch,
     SummaryFile,
@@ -37,13 +42,17 @@ from hardcorenas.artifacts import (
     TrainedRow,
     worst,
 )
+from hardcorenas.families import Family
 from hardcorenas.resources import AdditiveTable, Budget
 from hardcorenas.resources.calibration import Calibration
 from hardcorenas.resources.units import split_percentile
 from hardcorenas.search.baselines import search_penalty, search_random
 from hardcorenas.search.bcsfw import search_bcsfw
+from hardcorenas.search.estimate import fit_accuracy, fit_estimate
 from hardcorenas.search.local import search_locally
+from hardcorenas.search.methods import WITH_BCSFW
 from hardcorenas.search.on_supernet.settings import SearchSettings
+from hardcorenas.search.optimum import Optimizer
 from hardcorenas.search.problem import Problem
 from hardcorenas.space import Architecture, SearchSpace, Stage
 from synthetic import AdditiveUtility
@@ -66,6 +75,16 @@ def uneven_space():
     middle = Stage(24, 2, "relu", (1, 3), (2, 4), (3, 5), (False,))
     long = Stage(40, 2, "hard_swish", (1, 2, 3, 4), (2, 3, 4), (3, 5), (False, True))
     return dataclasses.replace(GRAY, name="uneven", stages=(short, middle, long))
+
+
+def skipping_space():
+    """A space whose stages may skip blocks, and differ otherwise too."""
+    convolutions = Family("inverted_residual", expansions=(2, 4), kernel_sizes=(3, 5), se=(False,))
+    families = (convolutions, Family("skip"))
+    short = Stage(16, 2, "relu", (1, 2), families=families)
+    middle = Stage(24, 2, "relu", (1, 3), (2, 4), (3, 5), (False, True))
+    long = Stage(40, 2, "hard_swish", (2, 3, 4), families=families)
+    return dataclasses.replace(GRAY, name="skipping", stages=(short, middle, long))
 
 
 def latency_table(space=GRAY, device=LAPTOP, *, picoseconds=200, notes=(), threads=1):
@@ -109,6 +128,17 @@ def latency_table(space=GRAY, device=LAPTOP, *, picoseconds=200, notes=(), threa
         ),
         calibration,
     )
+
+
+def opposed_table(space):
+    """A measured table by which the more MACs a block has, the faster it is."""
+    usual = latency_table(space)
+
+    def opposed(row):
+        return tuple(max(row) + min(row) - cost for cost in row)
+
+    costs = tuple(tuple(map(opposed, rows)) for rows in usual.costs)
+    return dataclasses.replace(usual, costs=costs, calibration=None)
 
 
 @dataclass(frozen=True)
@@ -188,6 +218,127 @@ class MadeRun:
             _export(place)
             _summary(place, problem, network, judged, random)
         return place
+
+    def add_front(self, *budgets, name=None, scored=80, seed=0, table=latency_table):
+        """Make a front of an estimate that is learnt from made-up scores; return its folder.
+
+        Args:
+            *budgets: Texts such as ``"latency=60%"``, or ``"params"`` for one without a limit.
+            name: Of its folder, if another than usual.
+            scored: How many networks.
+            seed: Of scores and networks.
+            table: Makes the latency table of a space.
+        """
+        classes = RunFile.load(self.path / "run.json").data.classes
+        space = self.space.replace(num_classes=len(classes))
+        resources = [text.partition("=")[0] for text in budgets]
+        tables = [
+            table(space) if resource == "latency" else hc.count(space, resource)
+            for resource in resources
+        ]
+        asked = [
+            Budget(made, amount).limit if (amount := text.partition("=")[2]) else None
+            for text, made in zip(budgets, tables, strict=True)
+        ]
+        place = self.path / "fronts" / (name or "-".join(resources))
+        for number, made in enumerate(tables, start=1):
+            if made.is_measured:
+                made.save(place / "tables" / f"{number}.json")
+        networks = _scored(space, scored, seed)
+        front_file(networks, resources, tables, asked, seed).save(place / "front.json")
+        return place
+
+
+def front_file(networks, labels, tables, asked, seed):
+    """The file of a front.
+
+    Args:
+        networks: What was scored: each network with its record.
+        labels: Of its resources.
+        tables: Of them.
+        asked: Their limits, or None.
+        seed: Decided everything.
+    """
+    records = list(networks.values())
+    losses = [record.loss for record in records]
+    estimate = fit_estimate(tables[0].space, list(networks), losses)
+    line = fit_accuracy(losses, [record.accuracy for record in records])
+    far = np.abs(estimate.left_out[:, 0] - np.log(losses))
+    return FrontFile(
+        inputs=_DIGEST,
+        settings={"networks": len(networks)},
+        seed=seed,
+        resources=tuple(
+            FrontResource(
+                label=label,
+                resource=table.resource,
+                unit=table.unit,
+                limit=limit,
+                device=table.provenance.device,
+                table=files.digest_of(table.to_json()),
+            )
+            for label, table, limit in zip(labels, tables, asked, strict=True)
+        ),
+        networks=tuple(records),
+        variances=dict(estimate.variances),
+        quality=EstimateQuality(
+            error=float(np.sqrt((far**2).mean())),
+            spread=float(np.std(np.log(losses))),
+            rank=0.9,
+            within=float((far <= 2 * estimate.left_out[:, 1]).mean()),
+        ),
+        points=_points(estimate, line, labels, tables, asked, set(networks)),
+        seconds=60.0,
+        versions=VERSIONS,
+    )
+
+
+def _scored(space, number, seed):
+    """Return random networks with made-up scores: an additive loss, and noise."""
+    rng, utility = np.random.default_rng(seed), AdditiveUtility(space, seed=seed)
+    networks = dict.fromkeys([space.lightest, space.heaviest])
+    for _ in range(20 * number):
+        if len(networks) < min(number, space.size):
+            networks[space.sample(rng)] = None
+    most = -utility.loss(space.heaviest)
+    for network in networks:
+        share = -utility.loss(network) / most
+        loss = math.exp(0.4 - 0.8 * share + 0.01 * rng.standard_normal())
+        accuracy = 1 / (1 + math.exp(2 * math.log(loss) - 1 + 0.02 * rng.standard_normal()))
+        networks[network] = ScoredNetwork(str(network), loss, accuracy)
+    return networks
+
+
+def _points(estimate, line, labels, tables, asked, scored):
+    """Return what is best by an estimate within limits along the first resource."""
+    limits = [
+        table.dearest_cost if limit is None else limit
+        for table, limit in zip(tables, asked, strict=True)
+    ]
+    smallest = (f"{limit}{table.unit}" for table, limit in zip(tables, limits, strict=True))
+    budgets = [Budget(table, text) for table, text in zip(tables, smallest, strict=True)]
+    sums = [limit for b, limit in zip(budgets, limits, strict=True) if b.table.kind == "sum"]
+    optimizer = Optimizer(tables[0].space, estimate.value, budgets)
+    found = {}
+    for amount in np.geomspace(tables[0].cheapest_cost, limits[0], 40).astype(int).tolist():
+        if (network := optimizer.best([amount, *sums[1:]])) is not None:
+            found[network] = None
+    points = []
+    for network in found:
+        (log_loss,), (error,) = estimate.predict([network])
+        points.append(
+            FrontPoint(
+                architecture=str(network),
+                costs={label: t.cost(network) for label, t in zip(labels, tables, strict=True)},
+                loss=math.exp(log_loss),
+                low=math.exp(log_loss - 2 * error),
+                high=math.exp(log_loss + 2 * error),
+                accuracy=float(line.of(log_loss)),
+                error=float(line.errors(log_loss, error)),
+                scored=network in scored,
+            )
+        )
+    return tuple(points)
 
 
 def make_run(folder, *, space=GRAY, table="measured", name="photos", classes=CLASSES, trained=True):
@@ -281,7 +432,7 @@ def _search(place, problem, asked, *, attempt, settings, seed):
             points[step.index] = point
 
     length = {"num_evaluations": STEPS + 2}
-    if settings.method == "bcsfw":
+    if settings.method in WITH_BCSFW:
         result = search_bcsfw(problem, utility, **length, seed=seed, callback=keep)
         answer = utility(result.point)
         gradient = problem.pad_gradient(answer.alpha, answer.beta)

@@ -11,27 +11,16 @@ import shutil
 
 import pytest
 from playwright.sync_api import TimeoutError as NotInTime
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from hardcorenas.report.reading import read_run
 from report import made_runs
+from report.browsing import CUT_BOXES, PHONE, drawn, width_and_room
 from report.page_parts import SECTIONS
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 60_000  # milliseconds, on a busy machine
-PHONE = {"width": 360, "height": 740}
-DESK = {"width": 1200, "height": 900}
 NAME = """<img src=x onerror=alert(1)> "quoted" <b>bold"""
-_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 # Texts that reach beyond their plot, by more than a pixel.
 _CUT_TEXTS = """() => [...document.querySelectorAll(".plot svg text")].flatMap((text) => {
   const plot = text.closest(".plot");
@@ -61,87 +50,14 @@ _TWICE = """() => [...document.querySelectorAll(".plot")].flatMap((plot) => {
     return seen.has(known) ? [known] : (seen.add(known), []);
   });
 })"""
-# Boxes that reach beyond the page and stand in nothing that can be scrolled.
-_CUT_BOXES = """() => [...document.querySelectorAll("main *, header *")].flatMap((box) => {
-  if (box.closest(".plot") || box.offsetParent === null) return [];
-  for (let outer = box; outer; outer = outer.parentElement)
-    if (["auto", "scroll"].includes(getComputedStyle(outer).overflowX)) return [];
-  const edge = box.getBoundingClientRect();
-  const out = Math.max(edge.right - innerWidth, -edge.left);
-  return out > 1 ? [`${box.tagName} ${box.className}: ${box.textContent.slice(0, 60)}`] : [];
-})"""
 # Plots that are not as wide as their places.
 _UNFITTING = """() => [...document.querySelectorAll(".plot")].flatMap((place) =>
   place.offsetParent && place.querySelector("svg.main-svg").clientWidth !== place.clientWidth
     ? [place.dataset.plot] : [])"""
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """One browser for all tests."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        pytest.skip("no Chromium found; install Debian's package chromium")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=_FLAGS)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def show(browser, written):
-    """Return a function that shows the page of runs; in the end, nothing may have gone wrong."""
-    wrong, contexts = [], []
-    expect.set_options(timeout=PATIENCE)
-
-    def begin(*folders, viewport=DESK, **options):
-        context = browser.new_context(viewport=viewport, **options)
-        context.set_offline(True)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(PATIENCE)
-        page.on("console", lambda said: _note(wrong, said.type, said.text))
-        page.on("pageerror", lambda error: wrong.append(f"page error: {error}"))
-        page.on("requestfailed", lambda request: wrong.append(f"failed: {request.url[:200]}"))
-        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: _require_file(wrong, request.url))
-        page.goto(written(*folders).as_uri())
-        drawn(page)
-        return page
-
-    yield begin
-    for context in contexts:
-        context.close()
-    assert wrong == []
-
-
-def _note(wrong, kind, text):
-    if kind in ("error", "warning"):
-        wrong.append(f"{kind}: {text}")
-
-
-def _require_file(wrong, url):
-    if not url.startswith(("file://", "data:", "blob:")):
-        wrong.append(f"asked for: {url}")
-
-
-def drawn(page):
-    """Wait until every plot that is shown has been drawn."""
-    page.wait_for_selector("html[data-ready]")
-    page.wait_for_function(
-        """() => [...document.querySelectorAll(".plot")]
-          .filter((place) => place.offsetParent !== null)
-          .every((place) => place.dataset.drawn && place.querySelector("svg.main-svg"))"""
-    )
-
-
 def colour(page, selector, what):
     return page.eval_on_selector(selector, f"(e) => getComputedStyle(e).{what}")
-
-
-def width_and_room(page):
-    return page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
 
 
 def left_of(page, script):
@@ -335,12 +251,12 @@ def test_pages_with_parts_missing_open_too(less_page):
     for section in SECTIONS:
         expect(less_page.locator(f"section#{section}")).to_be_visible()
     assert less_page.locator(".missing:visible").count() > 5
-    assert less_page.evaluate(_CUT_TEXTS) == less_page.evaluate(_CUT_BOXES) == []
+    assert less_page.evaluate(_CUT_TEXTS) == less_page.evaluate(CUT_BOXES) == []
 
 
 def test_nothing_is_cut_off_on_a_desk(sweep, dark, odd):
     for page in (sweep, dark, odd):
-        assert page.evaluate(_CUT_BOXES) == page.evaluate(_UNFITTING) == []
+        assert page.evaluate(CUT_BOXES) == page.evaluate(_UNFITTING) == []
     assert sweep.evaluate(_CUT_TEXTS) == []
 
 
@@ -350,7 +266,7 @@ def test_titles_keep_clear_of_numbers(sweep, dark):
 
 def test_a_phone_shows_all_of_it_without_scrolling_sideways(phone):
     assert width_and_room(phone) == [360, 360]
-    assert phone.evaluate(_CUT_BOXES) == phone.evaluate(_UNFITTING) == []
+    assert phone.evaluate(CUT_BOXES) == phone.evaluate(_UNFITTING) == []
 
 
 def test_a_phone_shows_all_texts_of_plots(phone):
@@ -365,7 +281,7 @@ def test_a_large_network_fits_on_a_phone(dark):
     dark.set_viewport_size(PHONE)
     dark.wait_for_function(f"() => innerWidth === 360 && !({_UNFITTING})().length")
     assert width_and_room(dark)[0] <= 360
-    assert dark.evaluate(_CUT_BOXES) == []
+    assert dark.evaluate(CUT_BOXES) == []
 
 
 def test_legends_of_several_budgets_fit_on_a_phone(dark):

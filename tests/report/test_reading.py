@@ -45,7 +45,7 @@ def test_everything_of_a_whole_run_is_read(whole):
     assert run.tables == run.measured == (made_runs.latency_table(),)
     assert [moment.step for moment in run.training[::2]] == list(range(4, 44, 4))
     (network,) = run.networks
-    assert network.method == "bcsfw"
+    assert network.method == "combined"
     assert len(network.steps) == made_runs.STEPS
     assert sum(step.point is not None for step in network.steps) == 10
     assert network.point is not None
@@ -102,7 +102,7 @@ def test_a_table_of_another_space_is_not_used(copied):
 
 def test_networks_stand_in_the_order_of_budgets_with_other_methods_last(swept):
     networks = read_run(swept).networks
-    assert [n.method for n in networks] == ["bcsfw", "bcsfw", "bcsfw", "penalty", "random"]
+    assert [n.method for n in networks] == [*["combined"] * 3, "penalty", "random"]
     amounts = [n.limits[0].amount for n in networks[:3]]
     assert amounts == sorted(amounts)
     assert [n.certificates[0].verdict for n in networks[:3]] == ["PASS", "FAIL", "UNCLEAR"]

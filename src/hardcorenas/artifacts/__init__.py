@@ -6,6 +6,13 @@ one, or a line of a file of lines.
 
 from hardcorenas.artifacts.base import Artifact, Record, StepArtifact, read_lines
 from hardcorenas.artifacts.certificate import Certificate, Entry, Stopwatch, Timing, Verdict, worst
+from hardcorenas.artifacts.front import (
+    EstimateQuality,
+    FrontFile,
+    FrontPoint,
+    FrontResource,
+    ScoredNetwork,
+)
 from hardcorenas.artifacts.network import ArchitectureFile, CardFile, ExportedFile, ExportFile
 from hardcorenas.artifacts.search import (
     AnswerRecord,
@@ -44,10 +51,14 @@ __all__ = [
     "Certificate",
     "DataRecord",
     "Entry",
+    "EstimateQuality",
     "ExportFile",
     "ExportedFile",
     "FinetuneRunFile",
     "FinetunedFile",
+    "FrontFile",
+    "FrontPoint",
+    "FrontResource",
     "LocalSearchRecord",
     "Moment",
     "PointFile",
@@ -56,6 +67,7 @@ __all__ = [
     "Provenance",
     "Record",
     "RunFile",
+    "ScoredNetwork",
     "SearchFile",
     "StartRecord",
     "StepArtifact",

@@ -33,6 +33,8 @@ _COMMANDS = {
     "supernet:search": f"Find the best network of a supernet that keeps every "
     f"budget.{_GOES_ON} Exit codes: "
     "0 found, 1 a method without a promise broke a budget; 2 a mistake of yours, 130 Ctrl-C.",
+    "front:front": "The best network for every budget, by an estimate from a hundred scored ones."
+    f"{_GOES_ON}",
     "network:finetune": "Train a found network by itself, or a network from scratch for "
     "comparison.",
     "network:export": "Write a trained network as ONNX, torch.export, safetensors or timm; "

@@ -29,6 +29,7 @@ from hardcorenas.train.recipe import TrainingSettings
 
 if TYPE_CHECKING:
     from hardcorenas.search.on_supernet.job import FoundNetwork
+    from hardcorenas.train.trained import TrainedSupernet
 
 MISSED = 1  # exit code: the method does not promise to fit, and its network does not
 
@@ -135,10 +136,7 @@ def search(
 
     supernet = TrainedSupernet.open(run)
     latencies = None if table is None else ResourceTable.load(table)
-    if resolution is None and supernet.has_several and latencies is not None:
-        resolution = latencies.space.resolution
-    space = supernet.space if resolution is None else supernet.space.at(resolution)
-    space.require_one_resolution()
+    space = searched_space(supernet, resolution, latencies)
     budgets = read_budgets(budget, space, latencies)
     name = network_name(budgets, settings, seed, with_side=supernet.has_several)
     folder = output or run / "networks" / name
@@ -160,6 +158,17 @@ def search(
     inside = folder.resolve().parent.parent == run.resolve()
     print(f"next: hardcorenas finetune {folder}" + ("" if inside else f" --supernet {run}"))
     return 0
+
+
+def searched_space(
+    supernet: TrainedSupernet, resolution: int | None, table: ResourceTable | None
+) -> SearchSpace:
+    """Return the space that is searched: of several resolutions the one asked for or timed."""
+    if resolution is None and supernet.has_several and table is not None:
+        resolution = table.space.resolution
+    space = supernet.space if resolution is None else supernet.space.at(resolution)
+    space.require_one_resolution()
+    return space
 
 
 def print_tightness(problem: Problem) -> None:
@@ -185,6 +194,6 @@ def print_found(problem: Problem, found: FoundNetwork) -> None:
     if local is not None:
         print(
             f"  held-out loss: {local.projected_loss:.3f} after projection, "
-            f"{local.loss:.3f} after {local.networks} networks next to it"
+            f"{local.loss:.3f} the best of {local.networks} networks"
         )
     print(f"  {found.file.effort['images']:,} images in {clock(found.file.seconds)}")

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from hardcorenas import files
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.report.blocks import drawn_stages
+from hardcorenas.report.explore import explored
 from hardcorenas.report.facts import configuration, times
 from hardcorenas.report.figures.costs import (
     adding_up,
@@ -25,6 +26,7 @@ from hardcorenas.report.figures.progress import heat_maps, search_steps, trainin
 from hardcorenas.report.panels import panels
 from hardcorenas.report.reading import read_runs
 from hardcorenas.report.run_files import METHODS, setting
+from hardcorenas.search.methods import WITH_BCSFW
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +51,7 @@ def render(runs: Sequence[RunFiles]) -> str:
     """Return the page of runs."""
     if not runs:
         raise InvalidArgumentError("runs: expected one or more folders, got none")
-    figures = _Figures()
+    figures, fronts = _Figures(), explored(runs)
     return _template().render(
         runs=runs,
         several=len(runs) > 1,
@@ -57,10 +59,14 @@ def render(runs: Sequence[RunFiles]) -> str:
         panels=[panel for run in runs for panel in panels(run)],
         curves=curves(runs),
         curve_notes=_curve_notes(runs),
+        fronts=fronts,
+        fronts_as_script=_as_script(fronts),
+        unpriced=[front.name for run in runs for front in run.fronts if not front.tables],
         figures=figures,
         plotly=_file("vendor/plotly-cartesian.min.js"),
         style=_file("templates/page.css"),
         script=_file("templates/page.js"),
+        explore_scripts=[_file(f"templates/{name}.js") for name in ("optimum", "explore")],
     )
 
 
@@ -92,9 +98,14 @@ class _Figures:
         return place
 
     def as_script(self) -> Markup:
-        """Return all plots as JSON that cannot end the script it stands in."""
-        text = json.dumps(self._plots, separators=(",", ":"), allow_nan=False)
-        return Markup(text.replace("<", "\\u003c"))
+        """Return all plots as JSON; see `_as_script`."""
+        return _as_script(self._plots)
+
+
+def _as_script(data: Any) -> Markup:
+    """Return data as JSON that cannot end the script it stands in."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))
 
 
 def _curve_notes(runs: Sequence[RunFiles]) -> list[str]:
@@ -138,7 +149,7 @@ def search_words(network: NetworkFiles) -> str:
         return ""
     effort = search.effort
     steps = len(network.steps) or effort.get("steps") or effort.get("networks") or 0
-    what = "steps" if network.method in ("bcsfw", "penalty") else "networks"
+    what = "steps" if network.method in (*WITH_BCSFW, "penalty") else "networks"
     words = f"{METHODS.get(network.method, network.method)}: {steps:,} {what}"
     if effort.get("images"):
         words += f", {effort['images']:,} images through networks"
@@ -150,7 +161,7 @@ def search_words(network: NetworkFiles) -> str:
         )
     if local := search.local_search:
         words += (
-            f" {local.networks} networks next to that one were then scored: held-out loss "
+            f" {local.networks} networks were then scored, this one first: held-out loss "
             f"{local.projected_loss:.3f} → {local.loss:.3f}."
         )
     return words

@@ -6,6 +6,7 @@ an error that names the file.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +15,7 @@ from hardcorenas.artifacts import (
     Certificate,
     ExportFile,
     FinetunedFile,
+    FrontFile,
     Moment,
     PointFile,
     RunFile,
@@ -22,23 +24,29 @@ from hardcorenas.artifacts import (
     TraceStep,
     read_lines,
 )
-from hardcorenas.errors import ArtifactError, InvalidArgumentError, shown
-from hardcorenas.report.run_files import Limit, NetworkFiles, RunFiles
+from hardcorenas.errors import (
+    ArtifactError,
+    InvalidArchitectureError,
+    InvalidArgumentError,
+    InvalidSpaceError,
+    shown,
+)
+from hardcorenas.report.run_files import FrontFiles, Limit, NetworkFiles, RunFiles
 from hardcorenas.resources import ResourceTable
 from hardcorenas.resources.table import count
 from hardcorenas.resources.units import UNITS
-from hardcorenas.space import Architecture
+from hardcorenas.search.methods import WITH_BCSFW
+from hardcorenas.space import Architecture, SearchSpace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from hardcorenas.artifacts import BudgetRecord, PointRecord
     from hardcorenas.resources.units import Unit
-    from hardcorenas.space import SearchSpace
 
 
 def read_run(folder: str | Path) -> RunFiles:
-    """Read the folder of a run, or of one network of a run.
+    """Read the folder of a run, or of one network or front of a run.
 
     Args:
         folder: As ``hardcorenas run``, ``train`` or ``search`` wrote it.
@@ -50,11 +58,15 @@ def read_run(folder: str | Path) -> RunFiles:
     if _is_network(folder):
         folder = folder.resolve()  # "." is one, too
         run = folder.parent.parent if folder.parent.name == "networks" else folder
-        return _read(run, [folder])
+        return _read(run, [folder], [])
+    if (folder / "front.json").exists() and folder.resolve().parent.name == "fronts":
+        folder = folder.resolve()
+        return _read(folder.parent.parent, [], [folder])
     inside = folder / "networks"
     networks = sorted(inside.iterdir()) if inside.is_dir() else []
-    run_files = _read(folder, [path for path in networks if _is_network(path)])
-    if not (run_files.description or run_files.measured or run_files.networks):
+    fronts = [path.parent for path in sorted(folder.glob("fronts/*/front.json"))]
+    run_files = _read(folder, [path for path in networks if _is_network(path)], fronts)
+    if not (run_files.description or run_files.measured or run_files.networks or run_files.fronts):
         raise ArtifactError(
             f"{folder}: holds nothing of a run: expected run.json, table.json or networks/; "
             f"make one with: hardcorenas run"
@@ -72,7 +84,10 @@ def read_runs(folders: Sequence[str | Path]) -> list[RunFiles]:
         place = run.folder.resolve()
         both = [r for r in (runs.get(place), run) if r is not None]
         networks = {n.folder.resolve(): n for r in both for n in r.networks}
-        runs[place] = dataclasses.replace(run, networks=_in_order(networks.values()))
+        fronts = {front.folder.resolve(): front for r in both for front in r.fronts}
+        runs[place] = dataclasses.replace(
+            run, networks=_in_order(networks.values()), fronts=tuple(fronts.values())
+        )
     paths = [folder.parts[1:] for folder in runs]  # without the root
     named = []
     for run, path in zip(runs.values(), paths, strict=True):
@@ -88,7 +103,7 @@ def _is_network(folder: Path) -> bool:
     return any((folder / name).exists() for name in names)
 
 
-def _read(folder: Path, networks: Sequence[Path]) -> RunFiles:
+def _read(folder: Path, networks: Sequence[Path], fronts: Sequence[Path]) -> RunFiles:
     paths = [folder / "table.json", *sorted(folder.glob("table-*px.json"))]
     measured = tuple(ResourceTable.load(path) for path in paths if path.exists())
     description = RunFile.load_if_there(folder / "run.json")
@@ -103,7 +118,82 @@ def _read(folder: Path, networks: Sequence[Path]) -> RunFiles:
         measured=measured,
         training=read_lines(folder / "training.jsonl", Moment),
         networks=_in_order(found),
+        fronts=tuple(_front(front, description, folder / "run.json") for front in fronts),
     )
+
+
+def _front(folder: Path, description: RunFile | None, run_file: Path) -> FrontFiles:
+    path = folder / "front.json"
+    file = FrontFile.load(path)
+    if not (file.resources and file.points):
+        raise ArtifactError(f"{path}: expected one or more resources and points, got none")
+    saved: list[ResourceTable | None] = []
+    for number, resource in enumerate(file.resources):
+        _unit(resource.unit, f"{path}: resources[{number}]")
+        table = folder / "tables" / f"{number + 1}.json"
+        is_there = resource.device is not None and table.exists()
+        saved.append(ResourceTable.load(table) if is_there else None)
+    space = next((table.space for table in saved if table is not None), None)
+    if description is not None:
+        space = _trained_space(description, run_file)
+    if space is None:
+        return FrontFiles(folder, file, (), ())
+    scored = _networks([n.architecture for n in file.networks], space, f"{path}: networks")
+    points = _networks([p.architecture for p in file.points], space, f"{path}: points")
+    for number, point in enumerate(file.points):
+        if missing := [r.label for r in file.resources if r.label not in point.costs]:
+            raise ArtifactError(f"{path}: points[{number}].costs: {shown(missing[0])} is missing")
+    # A run of several resolutions has fronts at one of them: at that where points cost the same.
+    for there in reversed(space.at_each()):
+        tables = _tables_of(file, there, saved)
+        if tables and all(
+            table.cost(Architecture(there, network.stages)) == point.costs[resource.label]
+            for resource, table in zip(file.resources, tables, strict=True)
+            for network, point in zip(points, file.points, strict=True)
+        ):
+            networks = tuple(Architecture(there, network.stages) for network in scored)
+            return FrontFiles(folder, file, networks, tables)
+    return FrontFiles(folder, file, tuple(scored), ())
+
+
+def _networks(texts: Sequence[str], space: SearchSpace, source: str) -> list[Architecture]:
+    """Return networks of compact forms; one that is not of the space is an error of the file."""
+    networks = []
+    for number, text in enumerate(texts):
+        try:
+            networks.append(Architecture.parse(space, text))
+        except InvalidArchitectureError as error:
+            raise ArtifactError(
+                f"{source}[{number}].architecture: {error}; is it a front of this run?"
+            ) from None
+    return networks
+
+
+def _tables_of(
+    file: FrontFile, space: SearchSpace, saved: Sequence[ResourceTable | None]
+) -> tuple[ResourceTable, ...]:
+    """Return a table for each resource of a front; none if one of them is not there."""
+    tables = []
+    for resource, measured in zip(file.resources, saved, strict=True):
+        table = measured
+        if resource.device is None:
+            with contextlib.suppress(InvalidArgumentError):
+                table = count(space, resource.resource)
+        wanted = (resource.resource, resource.unit, space.fingerprint)
+        if table is None or (table.resource, table.unit, table.space.fingerprint) != wanted:
+            return ()
+        tables.append(table)
+    return tuple(tables)
+
+
+def _trained_space(description: RunFile, path: Path) -> SearchSpace:
+    """Return the space of a run's supernet, with the number of classes of its images."""
+    try:
+        return SearchSpace.from_dict(
+            description.space | {"num_classes": len(description.data.classes)}
+        )
+    except InvalidSpaceError as error:
+        raise ArtifactError(f"{path}: space: {error}") from None
 
 
 def _side(network: NetworkFiles) -> int | None:
@@ -127,7 +217,7 @@ def _in_order(networks: Iterable[NetworkFiles]) -> tuple[NetworkFiles, ...]:
 
 def _order(network: NetworkFiles) -> tuple[Any, ...]:
     amounts = [limit.amount for limit in network.limits]
-    return (network.passed_over, network.method != "bcsfw", amounts, network.folder)
+    return (network.passed_over, network.method not in WITH_BCSFW, amounts, network.folder)
 
 
 def _follows(later: NetworkFiles, earlier: NetworkFiles) -> bool:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Entry,
         ExportFile,
         FinetunedFile,
+        FrontFile,
         Moment,
         PointFile,
         RunFile,
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from hardcorenas.space import Architecture
 
 METHODS = {
+    "combined": "Frank-Wolfe inside the budgets (BCSFW), then an estimate",
     "bcsfw": "Frank-Wolfe inside the budgets (BCSFW)",
+    "estimate": "an estimate of all networks",
     "random": "random search",
     "evolution": "evolution",
     "penalty": "soft penalty",
@@ -169,6 +172,28 @@ class NetworkFiles:
 
 
 @dataclass(frozen=True)
+class FrontFiles:
+    """What there is of one front.
+
+    Attributes:
+        folder: Where it is.
+        file: Its file.
+        networks: Those that were scored; none where nothing tells what space they are of.
+        tables: Of its resources; none where one is gone, or is not what the front was made with.
+    """
+
+    folder: Path
+    file: FrontFile
+    networks: tuple[Architecture, ...]
+    tables: tuple[ResourceTable, ...]
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return self.folder.name
+
+
+@dataclass(frozen=True)
 class RunFiles:
     """What there is of one run.
 
@@ -179,6 +204,7 @@ class RunFiles:
         measured: The latency tables that were measured for it, one for each resolution.
         training: The training of the supernet, moment by moment.
         networks: What was searched for on it, by budget.
+        fronts: The fronts that were made on it.
     """
 
     name: str
@@ -187,6 +213,7 @@ class RunFiles:
     measured: tuple[ResourceTable, ...]
     training: tuple[Moment, ...]
     networks: tuple[NetworkFiles, ...]
+    fronts: tuple[FrontFiles, ...] = ()
 
     @cached_property
     def tables(self) -> tuple[ResourceTable, ...]:

@@ -11,8 +11,6 @@ does, or given up for the lightest network, which fits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,11 +20,12 @@ from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.search.frank_wolfe import Status
 from hardcorenas.search.point import ONE, Floats, RelaxedPoint, point_of, to_units
 from hardcorenas.search.projection import project
-from hardcorenas.search.result import Objective, Score, SearchResult, checked, checked_score
+from hardcorenas.search.result import Objective, Score, SearchResult, checked
+from hardcorenas.search.scored import ScoredNetworks
 from hardcorenas.space import Architecture, SearchSpace, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from hardcorenas.families import Choice
     from hardcorenas.search.problem import Problem
@@ -35,15 +34,14 @@ if TYPE_CHECKING:
 POPULATION = 50
 NUM_DRAWS = 20
 NUM_FITTING = 4
-_TRIES = 3  # to find a network that has not been scored
 
 
 def search_random(
     problem: Problem, score: Score, *, num_evaluations: int, seed: int = 0
 ) -> SearchResult:
     """Score random networks that fit; return the one of least score."""
-    rng = _generator(problem, seed)
-    seen = _Evaluated(problem, score)
+    rng = generator(problem, seed)
+    seen = ScoredNetworks(problem, score)
     for _ in range(num_evaluations):
         seen.evaluate(seen.unknown(lambda: sample_fitting(problem, rng)))
     return seen.result()
@@ -73,8 +71,8 @@ def search_evolution(
             f"expected a population of at least 2 and a mutation_rate from 0 to 1, "
             f"got {population} and {mutation_rate}"
         )
-    rng = _generator(problem, seed)
-    seen = _Evaluated(problem, score)
+    rng = generator(problem, seed)
+    seen = ScoredNetworks(problem, score)
     for _ in range(min(population, num_evaluations)):
         seen.evaluate(seen.unknown(lambda: sample_fitting(problem, rng)))
 
@@ -153,46 +151,9 @@ def search_penalty(
     return SearchResult(*network, *judged, point, projected, trace=trace)
 
 
-def _generator(problem: Problem, seed: int) -> np.random.Generator:
+def generator(problem: Problem, seed: int) -> np.random.Generator:
     """Return random numbers that differ from budget to budget: other networks at each."""
     return np.random.default_rng((seed, *(budget.limit for budget in problem.budgets)))
-
-
-@dataclass
-class _Evaluated:
-    """Networks that were scored, and with what scores."""
-
-    problem: Problem
-    score: Score
-    values: dict[Architecture, list[float]] = field(default_factory=dict)
-    trace: list[TraceStep] = field(default_factory=list)
-
-    def unknown(self, draw: Callable[[], Architecture]) -> Architecture:
-        """Draw until a network is new; where there seems to be none, return one that is not."""
-        for _ in range(_TRIES):
-            network = draw()
-            if network not in self.values:
-                break
-        return network
-
-    def evaluate(self, network: Architecture) -> None:
-        """Score a network; one met again is judged by the mean of its scores."""
-        value = checked_score(self.score(network), len(self.trace))
-        self.values.setdefault(network, []).append(value)
-        costs = tuple(float(b.table.cost(network)) for b in self.problem.additive)
-        self.trace.append(TraceStep(len(self.trace), value, costs, self.problem.slack(costs)))
-
-    def best(self, number: int) -> list[Architecture]:
-        return sorted(self.values, key=lambda n: fmean(self.values[n]))[:number]
-
-    def result(self) -> SearchResult:
-        if not self.values:
-            raise InvalidArgumentError("num_evaluations: expected at least 1")
-        network = self.best(1)[0]
-        assert self.problem.fits_discrete(network), "only networks that fit are evaluated"
-        costs, value = self.problem.costs(network), fmean(self.values[network])
-        judged = (value, Status.STEP_LIMIT, len(self.trace))
-        return SearchResult(network, costs, True, *judged, trace=self.trace)
 
 
 def _softmax_point(problem: Problem, logits: list[Floats]) -> RelaxedPoint:
@@ -260,7 +221,7 @@ def uniform_networks(space: SearchSpace) -> list[Architecture]:
     return list(dict.fromkeys(networks))
 
 
-def dearest_uniform(problem: Problem, count: int) -> list[Architecture]:
+def dearest_uniform(problem: Problem, count: int | None = None) -> list[Architecture]:
     """Return the uniform networks that fit, those first that use the most of a budget."""
     fitting = [n for n in uniform_networks(problem.space) if problem.fits_discrete(n)]
     return sorted(fitting, key=problem.used_share, reverse=True)[:count]

@@ -4,4 +4,5 @@ from typing import Literal
 
 InitialPoint = Literal["balanced", "lightest"]
 ProjectionMethod = Literal["exact", "greedy", "joint", "argmax", "relaxed"]
-SearchMethod = Literal["bcsfw", "random", "evolution", "penalty"]
+SearchMethod = Literal["combined", "bcsfw", "estimate", "random", "evolution", "penalty"]
+WITH_BCSFW = ("combined", "bcsfw")

@@ -6,7 +6,6 @@ network is judged by itself it gets statistics of its own: `recalibrate_`.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +20,7 @@ from hardcorenas.supernet.paths import sample_paths
 from hardcorenas.train.data import ImageData, Images, evaluation_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from hardcorenas.jobs.processes import Processes
     from hardcorenas.supernet.model import Supernet
@@ -122,9 +121,19 @@ def heldout_loss(
     Networks that a search compares are close to each other; the loss tells them apart with fewer
     images than the accuracy does. Arguments are those of `score`.
     """
+    return heldout_judgement(supernet, architecture, data, processes, limit)[0]
+
+
+def heldout_judgement(
+    supernet: Supernet,
+    architecture: Architecture,
+    data: ImageData,
+    processes: Processes,
+    limit: int | None = None,
+) -> tuple[float, float]:
+    """Return the mean loss and the accuracy of a network on held-out images; see `heldout_loss`."""
     network = ready_network(supernet, architecture, data, processes)
-    batches = evaluation_batches(data, data.heldout, processes, limit=limit)
-    return _mean(network, batches, processes, partial(functional.cross_entropy, reduction="sum"))
+    return judgement(network, data, data.heldout, processes, limit)
 
 
 def accuracy(
@@ -135,21 +144,24 @@ def accuracy(
     limit: int | None = None,
 ) -> float:
     """Return the accuracy of a network in evaluation mode."""
-    batches = evaluation_batches(data, part, processes, limit=limit)
-    return _mean(network, batches, processes, lambda y, labels: (y.argmax(1) == labels).sum())
+    return judgement(network, data, part, processes, limit)[1]
 
 
 @torch.no_grad()
-def _mean(
+def judgement(
     network: nn.Module,
-    batches: Iterable[tuple[Tensor, Tensor]],
+    data: ImageData,
+    part: Images,
     processes: Processes,
-    total_of: Callable[[Tensor, Tensor], Tensor],
-) -> float:
-    """Return the mean over all images of what has this total over logits and labels."""
-    total, seen = 0.0, 0
-    for images, labels in batches:
-        total += float(total_of(network(images), labels))
+    limit: int | None = None,
+) -> tuple[float, float]:
+    """Return the mean loss and the accuracy of a network in evaluation mode."""
+    loss = right = 0.0
+    seen = 0
+    for images, labels in evaluation_batches(data, part, processes, limit=limit):
+        logits = network(images)
+        loss += float(functional.cross_entropy(logits, labels, reduction="sum"))
+        right += float((logits.argmax(1) == labels).sum())
         seen += len(labels)
-    total_of_all, seen_by_all = processes.sum(total, seen)
-    return total_of_all / seen_by_all
+    loss, right, seen_by_all = processes.sum(loss, right, seen)
+    return loss / seen_by_all, right / seen_by_all

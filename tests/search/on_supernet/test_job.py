@@ -39,7 +39,7 @@ from pipeline.tiny_search import SPACE, TABLES, kept, killed, met, num_answers, 
 
 pytestmark = pytest.mark.slow
 
-METHODS = ("bcsfw", "random", "evolution", "penalty")
+METHODS = ("combined", "bcsfw", "estimate", "random", "evolution", "penalty")
 OURS = (
     "search.json",
     "journal.jsonl",
@@ -75,7 +75,7 @@ def whole(trained, tmp_path_factory):
     """Return a function to the folder of a search by a method that was never interrupted."""
     done = {}
 
-    def run(method="bcsfw"):
+    def run(method="combined"):
         if method not in done:
             done[method] = tmp_path_factory.mktemp("whole") / method
             search_run(search_job(trained, done[method], method=method))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -38,7 +39,7 @@ PROBLEM = Problem(SPACE, [Budget(hc.count(SPACE, "macs"), "60%")])
 IDENTITY = {"supernet": "1f", "settings": {"epochs": 2.0, "batch_size": None, "seeds": [0, 1]}}
 STEPS, NETWORKS = 9, 12
 DEEP = b'{"value": ' + b"[" * 5000 + b"]" * 5000 + b"}\n"
-METHODS = ("bcsfw", "random", "evolution", "penalty")
+METHODS = ("combined", "bcsfw", "estimate", "random", "evolution", "penalty")
 
 
 class StopError(Exception):
@@ -77,7 +78,7 @@ class Numbered:
 
     def score(self, network):
         self._count()
-        return self.utility.loss(network) / 3
+        return math.exp(self.utility.loss(network) / 3)
 
     def _count(self):
         if self.calls == self.left:
@@ -91,6 +92,7 @@ def run(path, method, stop_after=None, identity=IDENTITY):
     answers = Numbered(journal.num_gradients, stop_after)
     asked = Evaluators(journal.objective(answers.objective), journal.score(answers.score))
     effort = {
+        "combined": Effort(8, STEPS, NETWORKS, 20),
         "bcsfw": Effort(8, STEPS, NETWORKS, 20),
         "penalty": Effort(8, STEPS, 0, 20),
     }.get(method, Effort(8, 0, NETWORKS, 20))

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardcorenas.errors import InvalidArgumentError
+from hardcorenas.search.methods import WITH_BCSFW
 from hardcorenas.search.on_supernet.settings import GRADIENT_COST, Effort, SearchSettings
 from hardcorenas.settings import SettingError
 
-METHODS = ("bcsfw", "random", "evolution", "penalty")
+METHODS = ("combined", "bcsfw", "estimate", "random", "evolution", "penalty")
 
 all_settings = st.builds(
     SearchSettings,
@@ -40,7 +41,7 @@ def test_every_method_may_cost_the_same(settings, num_heldout, one, shares):
     usual = replace(settings, method="bcsfw", projection="exact")
     yardstick = Effort.of(usual, num_heldout, one, shares)
     assert effort.images_per_network == one
-    if settings.method in ("random", "evolution"):
+    if settings.method in ("estimate", "random", "evolution"):
         assert effort.steps == 0
         # One network is the least there can be.
         assert yardstick.cost - one < effort.cost <= max(one, yardstick.cost)
@@ -88,7 +89,7 @@ def test_about_a_hundred_steps_by_default(num_heldout, batch, steps):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "magic"}, "method: expected one of bcsfw, random, evolution, penalty, got 'ma"),
+        ({"method": "magic"}, "method: expected one of combined, bcsfw, estimate, random"),
         ({"method": None}, "method: expected a text, got None"),
         ({"start": "heaviest"}, "start: expected one of balanced, lightest, got 'heaviest'"),
         ({"projection": "best"}, "projection: expected one of exact, greedy, joint, argmax, relax"),
@@ -115,9 +116,9 @@ def test_settings_are_checked(changes, message):
 @pytest.mark.parametrize("projection", ["exact", "greedy", "joint", "argmax", "relaxed"])
 def test_who_promises_to_keep_budgets(method, projection):
     """The paper's projection and an argmax may break them; the soft penalty always may."""
-    promises = {"random": True, "evolution": True, "penalty": False}
-    promises["bcsfw"] = projection not in ("argmax", "relaxed")
+    promises = {"estimate": True, "random": True, "evolution": True, "penalty": False}
+    promises |= dict.fromkeys(WITH_BCSFW, projection not in ("argmax", "relaxed"))
     settings = SearchSettings(method=method, projection=projection)
     assert settings.keeps_budgets is promises[method]
-    if method == "bcsfw" and not settings.keeps_budgets:
+    if method in WITH_BCSFW and not settings.keeps_budgets:
         assert Effort.of(settings, 1000, 100).networks == 0

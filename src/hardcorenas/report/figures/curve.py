@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hardcorenas.report.figures import style
 from hardcorenas.report.run_files import METHODS
+from hardcorenas.search.methods import WITH_BCSFW
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -100,7 +101,8 @@ def _joined(*words: str) -> str:
 
 def _points(run: str, network: NetworkFiles, limit: Limit) -> Iterable[_Point]:
     if network.trained is not None:
-        kind = _FOUND if network.method == "bcsfw" else METHODS.get(network.method, network.method)
+        usual = network.method in WITH_BCSFW
+        kind = _FOUND if usual else METHODS.get(network.method, network.method)
         notes = [f"budget {limit.unit.format(limit.amount)}"]
         for entry, median in network.timed(limit):
             notes.append(f"measured {limit.unit.format(median)}: {entry.verdict}")

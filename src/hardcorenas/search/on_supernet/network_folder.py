@@ -114,7 +114,7 @@ class NetworkFolder:
 
     def require_own(self) -> None:
         """Raise if a search would write over something that no search wrote."""
-        if _is_ours(self.search) or _is_ours(self.journal):
+        if is_ours(self.search) or is_ours(self.journal):
             return
         names = (self.search, self.journal, self.trace, self.point, self.architecture, self.timm)
         for path in (*names, self.table(1)):
@@ -137,9 +137,9 @@ class NetworkFolder:
         documents = [self.search, self.point, self.architecture, self.summary, self.certificate]
         for number in range(1, 1 + len(before.budgets if before else ())):
             documents += [self.table(number), self.further_certificate(number)]
-        yield from filter(_is_ours, documents)
+        yield from filter(is_ours, documents)
         yield self.timm
-        if _is_ours(self.export):
+        if is_ours(self.export):
             yield from self._exported()
             yield self.export
 
@@ -171,7 +171,7 @@ def point_record(point: RelaxedPoint, digits: int = 9) -> PointRecord:
     return PointRecord(alpha, beta)
 
 
-def _is_ours(path: Path) -> bool:
+def is_ours(path: Path) -> bool:
     """Return whether a file says of itself that this tool wrote it."""
     if not files.is_file(path):
         return False

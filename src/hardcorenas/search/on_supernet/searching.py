@@ -10,18 +10,23 @@ import numpy as np
 
 from hardcorenas.search import baselines
 from hardcorenas.search.bcsfw import search_bcsfw
-from hardcorenas.search.local import search_locally
+from hardcorenas.search.estimating import search_estimate
+from hardcorenas.search.local import LocalSearch, search_locally
+from hardcorenas.search.optimum import AdditiveValue
 from hardcorenas.search.projection import project
 
 if TYPE_CHECKING:
     from hardcorenas.artifacts import TraceStep
-    from hardcorenas.search.methods import ProjectionMethod
     from hardcorenas.search.on_supernet.objective import Evaluators
     from hardcorenas.search.on_supernet.settings import Effort, SearchSettings
     from hardcorenas.search.point import Floats, RelaxedPoint
     from hardcorenas.search.problem import Problem
     from hardcorenas.search.result import Evaluation, SearchResult
     from hardcorenas.space import Architecture
+
+
+# What anybody would take without a search is scored too: of all networks one in so many.
+_UNIFORM = 8
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,16 @@ def search(
                 weight=settings.penalty,
                 callback=watched.step,
             )
-        case "bcsfw":
+        case "estimate":
+            starts = baselines.dearest_uniform(problem, effort.networks // _UNIFORM)
+            return search_estimate(
+                problem,
+                watched.score,
+                num_evaluations=effort.networks,
+                seed=seed,
+                starts=starts,
+            )
+        case "combined" | "bcsfw":
             result = search_bcsfw(
                 problem,
                 watched.objective,
@@ -91,29 +105,40 @@ def search(
             )
             if not effort.networks:
                 return result
-            return _improved(problem, result, watched, settings.projection, effort.networks)
+            return _improved(problem, result, watched, settings, seed)
 
 
 def _improved(
     problem: Problem,
     result: SearchResult,
     watched: _Watched,
-    projection: ProjectionMethod,
-    num_networks: int,
+    settings: SearchSettings,
+    seed: int,
 ) -> SearchResult:
-    """Return the result of BCSFW with the best network of a local search behind it."""
+    """Return the result of BCSFW with the best of networks that are scored after it."""
     assert result.point is not None
     assert result.recent_gradient is not None
-    starts = [result.architecture]
-    if projection == "exact":  # any other was asked for, to be compared as it is
+    starts, num_networks = [result.architecture], watched.effort.networks
+    if settings.projection == "exact":  # any other was asked for, to be compared as it is
         others = [project(problem, result.point, method) for method in ("joint", "argmax")]
         starts += [other.architecture for other in others if other.fits]
-        # What anybody would take without a search: an eighth of all that may be scored.
-        starts += baselines.dearest_uniform(problem, num_networks // 8)
+        starts += baselines.dearest_uniform(problem, num_networks // _UNIFORM)
     gradient = _relative(problem, result.point, result.recent_gradient)
-    local = search_locally(
-        problem, starts, watched.score, gradient=gradient, num_networks=num_networks
-    )
+    if settings.method == "combined":
+        found = search_estimate(
+            problem,
+            watched.score,
+            num_evaluations=num_networks,
+            seed=seed,
+            starts=starts,
+            hint=_hint(problem, gradient),
+        )
+        scored = (found.value, found.trace[0].value, found.num_evaluations)
+        local = LocalSearch(found.architecture, *scored)
+    else:
+        local = search_locally(
+            problem, starts, watched.score, gradient=gradient, num_networks=num_networks
+        )
     network, costs = local.architecture, problem.costs(local.architecture)
     return replace(result, architecture=network, costs=costs, value=local.score, local_search=local)
 
@@ -124,6 +149,20 @@ def _relative(problem: Problem, point: RelaxedPoint, gradient: Floats) -> Floats
     by_alpha = by_alpha - (point.alpha_shares * by_alpha).sum(1, keepdims=True)
     by_beta = by_beta - (point.beta_shares * by_beta).sum(1, keepdims=True)
     return np.concatenate((by_alpha.ravel(), by_beta.ravel()))
+
+
+def _hint(problem: Problem, gradient: Floats) -> AdditiveValue:
+    """Return what a gradient says of the value of choices and depths, up to a factor."""
+    by_choice, by_depth = problem.split_gradient(-gradient)
+    stages = problem.space.stages
+    first = np.cumsum([0, *(stage.max_depth for stage in stages)])
+    return AdditiveValue(
+        tuple(
+            by_choice[start : start + stage.max_depth, : len(stage.choices)]
+            for start, stage in zip(first, stages, strict=False)
+        ),
+        tuple(row[: len(stage.depths)] for row, stage in zip(by_depth, stages, strict=True)),
+    )
 
 
 @dataclass

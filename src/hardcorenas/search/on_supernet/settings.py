@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.search.methods import InitialPoint, ProjectionMethod, SearchMethod
+from hardcorenas.search.methods import (
+    WITH_BCSFW,
+    InitialPoint,
+    ProjectionMethod,
+    SearchMethod,
+)
 from hardcorenas.settings import Settings, setting
 
 DEFAULT_LOCAL_NETWORKS = 40
@@ -22,7 +27,9 @@ class SearchSettings(Settings):
     """How a network is searched for."""
 
     method: SearchMethod = setting(
-        "bcsfw", "bcsfw; for comparison random, evolution or penalty, all at the same cost."
+        "combined",
+        "combined: BCSFW, then an estimate of what it leaves open; bcsfw; estimate; for comparison "
+        "random, evolution or penalty. All at the same cost.",
     )
     start: InitialPoint = setting(
         "balanced", "Where BCSFW starts: balanced, or lightest, as the paper."
@@ -39,20 +46,27 @@ class SearchSettings(Settings):
         None, "Images of one step; by default so that there are about a hundred steps.", at_least=1
     )
     local_networks: int | None = setting(
-        None, "Networks next to the found one that may be scored; 0 for none.", at_least=0
+        None, "Networks that may be scored after BCSFW; 0 for none.", at_least=0
     )
     penalty: float = setting(1.0, "Weight of the soft penalty.", at_least=0)
 
     @property
     def keeps_budgets(self) -> bool:
         """Whether this search promises a network that fits."""
-        safe = self.method != "bcsfw" or self.projection in _SAFE_PROJECTIONS
+        safe = self.method not in WITH_BCSFW or self.projection in _SAFE_PROJECTIONS
         return safe and self.method != "penalty"
 
     @property
     def scores_networks(self) -> bool:
         """Whether the loss of what it finds is that network's own, fit to compare searches by."""
-        return self.keeps_budgets and (self.method != "bcsfw" or self.local_networks != 0)
+        return self.keeps_budgets and (self.method not in WITH_BCSFW or self.local_networks != 0)
+
+
+@dataclass(frozen=True)
+class FrontSettings(Settings):
+    """How a Pareto front is estimated."""
+
+    networks: int = setting(100, "Networks that are scored, to learn from.", at_least=10)
 
 
 @dataclass(frozen=True)
@@ -109,7 +123,7 @@ class Effort:
         networks = settings.local_networks
         networks = DEFAULT_LOCAL_NETWORKS if networks is None else networks
         effort = cls(batch_size, steps, networks, images_per_network)
-        if settings.method in ("random", "evolution"):
+        if settings.method in ("estimate", "random", "evolution"):
             count = max(1, effort.cost // images_per_network)
             return cls(batch_size, 0, count, images_per_network)
         if not settings.keeps_budgets:  # nothing is scored: what does not fit is no start

@@ -3,7 +3,7 @@
 A thousand steps of BCSFW with a free gradient, 50 of its points kept, as a run keeps them. Opening
 is in headless Chromium at 1280 × 900, a fresh page every time, the median of five: from the start
 of the navigation until the first plot is drawn, and until every plot that is shown is. Without
-Chromium only the rest is printed. Run: python benchmarks/report.py
+Chromium only the rest is printed. Run: python benchmarks/report_page.py
 """
 
 from __future__ import annotations
