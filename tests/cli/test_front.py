@@ -122,7 +122,7 @@ def test_a_front_from_start_to_end(front, judged, capsys):
     said = capsys.readouterr()
     assert said.err == ""
     heading, *rows = said.out.splitlines()
-    assert heading.split() == ["macs", "params", "accuracy"]
+    assert heading.split() == ["macs", "params", "memory", "accuracy"]
     assert "12 scored networks" in re.sub(r"\s+", " ", said.out)
     made = FrontFile.load("run/fronts/macs/front.json")
     assert len(made.networks) == len(judged) == NETWORKS

@@ -92,10 +92,9 @@ def _budgets(
 
 def print_front(made: FrontFile) -> None:
     """Print some networks of a front, from the cheapest to the dearest, and how good it is."""
-    shown = [resource for resource in made.resources if resource.unit != "bytes"]
-    rows = text_table("", *(resource.label for resource in shown), "accuracy")
+    rows = text_table("", *(resource.label for resource in made.resources), "accuracy")
     for number, point in _some(made.points):
-        amounts = (UNITS[r.unit].short(point.costs[r.label]) for r in shown)
+        amounts = (UNITS[r.unit].short(point.costs[r.label]) for r in made.resources)
         error = f"{point.accuracy:.1%} ± {100 * point.error:.1f}"
         rows.add_row(str(number), *amounts, error if point.scored else f"{error} (estimated)")
     print_table(rows)

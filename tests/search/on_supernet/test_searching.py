@@ -95,6 +95,7 @@ def test_every_iterate_and_every_network_fits(find, names, level):
             problem,
             seed,
             lambda moment, points=points: points.append(moment.point),
+            method="bcsfw",
             epochs=3,
             local_networks=5,
             start=("balanced", "lightest")[seed % 2],
@@ -180,7 +181,7 @@ def test_evolution_breeds_even_when_it_may_score_few_networks():
 def test_one_network_is_one_network():
     """Three projections are where the local search may begin; it may score only one here."""
     problem = Problem(SPACE, limits(0.4, ["macs"]))
-    settings, most = SearchSettings(local_networks=1), 0
+    settings, most = SearchSettings(method="bcsfw", local_networks=1), 0
     effort = Effort.of(settings, num_heldout=100, images_per_network=130)
     for seed in range(10):
         utility, asked = AdditiveUtility(SPACE, seed=seed, noise=0.3), []

@@ -45,6 +45,10 @@ def test_every_method_may_cost_the_same(settings, num_heldout, one, shares):
         assert effort.steps == 0
         # One network is the least there can be.
         assert yardstick.cost - one < effort.cost <= max(one, yardstick.cost)
+    elif settings.method == "combined" and yardstick.networks:
+        assert 3 <= effort.steps <= max(3, yardstick.steps / 4 + 0.5)
+        assert effort.networks >= yardstick.networks
+        assert yardstick.cost - one < effort.cost <= yardstick.cost
     elif settings.keeps_budgets:
         assert effort == yardstick
     else:  # a network that does not fit is nowhere to begin a local search
@@ -82,7 +86,7 @@ def test_batches_and_steps_are_sane(settings, num_heldout, shares):
     [(1, 1, 3), (15, 15, 3), (100, 32, 6), (1600, 32, 100), (5000, 100, 100), (10**6, 256, 7812)],
 )
 def test_about_a_hundred_steps_by_default(num_heldout, batch, steps):
-    effort = Effort.of(SearchSettings(), num_heldout, 1024)
+    effort = Effort.of(SearchSettings(method="bcsfw"), num_heldout, 1024)
     assert (effort.batch_size, effort.steps, effort.networks) == (batch, steps, 40)
 
 

@@ -146,7 +146,8 @@
   function start(number) {
     front = fronts[number];
     limits = front.resources.map(({ limit, dearest }) => (limit === null || limit >= dearest ? null : limit));
-    if (limits.every((limit) => limit === null)) limits[0] = amountAt(front.resources[0], STEPS / 2);
+    // From the middle of the front, which keeps all the other limits.
+    if (limits[0] === null) limits[0] = front.points[front.points.length >> 1][0];
     knobs = front.resources.map(knobOf);
     place("knobs").replaceChildren(...knobs.map((knob) => knob.box));
     stages = front.stages.map(stageOf);

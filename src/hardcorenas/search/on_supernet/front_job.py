@@ -170,7 +170,7 @@ def _estimate_front(
 
         scored = score_for_front(problem, score, num_networks=job.settings.networks, seed=job.seed)
     if processes.is_first:
-        _save(job, problem, scored, accuracies, seconds=time.monotonic() - started, data=data)
+        _save(job, problem, scored, accuracies, seconds=time.monotonic() - started)
     processes.wait()  # all look at what the first has written
 
 
@@ -206,7 +206,6 @@ def _save(
     accuracies: Sequence[float],
     *,
     seconds: float,
-    data: ImageData,
 ) -> None:
     """Estimate the front from scores and write its files; front.json says that it is done."""
     networks, losses = list(scores), list(scores.values())
@@ -215,29 +214,21 @@ def _save(
     resources = _resources(problem)
     folder = FrontFolder(job.folder)
     folder.save_tables([table for _, table, _ in resources])
-    num_images = min(SCORE_IMAGES, len(data.heldout))
-    judged = dict(zip(networks, accuracies, strict=True))
-    points = []
-    for found in front_networks(problem, estimate, scores):
-        network = found.architecture
-        if network in judged:
-            accuracy = judged[network]
-            error = float(np.sqrt(accuracy * (1 - accuracy) / num_images))
-        else:
-            accuracy = float(line.of(found.log_loss))
-            error = float(line.errors(np.array(found.log_loss), np.array(found.error)))
-        points.append(
-            FrontPoint(
-                architecture=str(network),
-                costs={label: table.cost(network) for label, table, _ in resources},
-                loss=float(np.exp(found.log_loss)),
-                low=float(np.exp(found.log_loss - 2 * found.error)),
-                high=float(np.exp(found.log_loss + 2 * found.error)),
-                accuracy=accuracy,
-                error=error,
-                scored=network in judged,
-            )
+    points = [
+        FrontPoint(
+            architecture=str(found.architecture),
+            costs={label: table.cost(found.architecture) for label, table, _ in resources},
+            loss=float(np.exp(found.log_loss)),
+            low=float(np.exp(found.log_loss - 2 * found.error)),
+            high=float(np.exp(found.log_loss + 2 * found.error)),
+            # Of scored networks too: their loss tells more than which of a thousand images are
+            # right, and a front that jumps up and down by that chance misleads.
+            accuracy=float(line.of(found.log_loss)),
+            error=float(line.errors(np.array(found.log_loss), np.array(found.error))),
+            scored=found.architecture in scores,
         )
+        for found in front_networks(problem, estimate, scores)
+    ]
     FrontFile(
         inputs=files.digest_of(_inputs(job)),
         settings=dataclasses.asdict(job.settings),

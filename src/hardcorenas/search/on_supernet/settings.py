@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.search.methods import (
@@ -17,6 +17,9 @@ DEFAULT_LOCAL_NETWORKS = 40
 # An image with gradients by every choice takes as long as so many that only pass through a network:
 # 5 to 10 on a processor with batches of 64 (docs/results.md, what the mathematics costs).
 GRADIENT_COST = 8
+# Of BCSFW's steps, what the combined search makes; the others' cost scores networks. An estimate
+# learns more from these, and needs the gradient only to begin with.
+COMBINED_SHARE = 0.25
 _SMALLEST_BATCH, _LARGEST_BATCH = 32, 256
 _WANTED_STEPS = 100
 _SAFE_PROJECTIONS = ("exact", "greedy", "joint")
@@ -28,8 +31,8 @@ class SearchSettings(Settings):
 
     method: SearchMethod = setting(
         "combined",
-        "combined: BCSFW, then an estimate of what it leaves open; bcsfw; estimate; for comparison "
-        "random, evolution or penalty. All at the same cost.",
+        "combined: BCSFW for a few steps, then an estimate that learns from scored networks; bcsfw; "
+        "estimate; for comparison random, evolution or penalty. All at the same cost.",
     )
     start: InitialPoint = setting(
         "balanced", "Where BCSFW starts: balanced, or lightest, as the paper."
@@ -46,7 +49,10 @@ class SearchSettings(Settings):
         None, "Images of one step; by default so that there are about a hundred steps.", at_least=1
     )
     local_networks: int | None = setting(
-        None, "Networks that may be scored after BCSFW; 0 for none.", at_least=0
+        None,
+        "Networks that may be scored after BCSFW, 40 by default; 0 for none. Combined scores more, "
+        "for the steps that it saves.",
+        at_least=0,
     )
     penalty: float = setting(1.0, "Weight of the soft penalty.", at_least=0)
 
@@ -124,9 +130,15 @@ class Effort:
         networks = DEFAULT_LOCAL_NETWORKS if networks is None else networks
         effort = cls(batch_size, steps, networks, images_per_network)
         if settings.method in ("estimate", "random", "evolution"):
-            count = max(1, effort.cost // images_per_network)
-            return cls(batch_size, 0, count, images_per_network)
+            return effort._with_steps(0)
         if not settings.keeps_budgets:  # nothing is scored: what does not fit is no start
             steps = max(3, effort.cost // (GRADIENT_COST * batch_size))
             return cls(batch_size, steps, 0, images_per_network)
+        if settings.method == "combined" and networks:
+            return effort._with_steps(max(3, round(COMBINED_SHARE * steps)))
         return effort
+
+    def _with_steps(self, steps: int) -> Effort:
+        """Return the same cost with fewer steps: the rest goes to networks, to at least one."""
+        left = self.cost - GRADIENT_COST * steps * self.batch_size
+        return replace(self, steps=steps, networks=max(1, left // self.images_per_network))
