@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import hardcorenas as hc
 
 DEFAULT = "combined"
-METHODS = (DEFAULT, "bcsfw", "evolution", "random")
+METHODS = (DEFAULT, "estimate", "bcsfw", "evolution", "random")
 
 
 def losses_on_test_images(part: tuple[Path, Sequence[hc.Architecture]]) -> list[float]:

@@ -139,14 +139,24 @@ def test_a_front_from_start_to_end(front, judged, capsys):
     assert {p: p.stat().st_mtime_ns for p in Path("run/fronts/macs").rglob("*")} == before
 
 
-def test_what_it_says_comes_next_can_be_done(front, capsys):
-    """Also where the front is not kept inside the run's folder."""
-    assert front("-o mine") == 0
-    *_, onwards, look = capsys.readouterr().out.splitlines()
-    for said, options in ((onwards.removeprefix("next: "), ["--epochs", "1"]), (look, [])):
-        program, *command = shlex.split(said.rpartition(": ")[2] if not options else said)
+@pytest.mark.parametrize("options", ["", "-o mine"])
+def test_what_it_says_comes_next_can_be_done(front, capsys, options):
+    """Up to the files that ship; also where the front is not kept inside the run's folder."""
+    said = []
+
+    def do(line, *options):
+        program, *command = shlex.split(line.rpartition(": ")[2])
         assert program == "hardcorenas"
         assert execute([*command, *options]) == 0
+        said.extend(capsys.readouterr().out.splitlines())
+
+    assert front(options) == 0
+    *_, onwards, look = capsys.readouterr().out.splitlines()
+    do(onwards, "--epochs", "1")
+    do(said[-1], "--formats", "onnx")
+    exported = re.search(r"in (\S+):", "\n".join(said))[1]
+    assert Path(exported, "network.onnx").is_file()
+    do(look)
 
 
 def test_the_report_explores_it(front, capsys):

@@ -106,10 +106,13 @@ def finetune(
     if is_first_process():
         print_finetuned(outcome)
         print(f"written: {job.folder / 'network.safetensors'}")
-        which = "" if job.folder == place.finetune else f" --finetuned {job.folder}"
-        which += "" if supernet is None else f" --supernet {supernet}"
-        if architecture is None:
+        which = "" if supernet is None else f" --supernet {supernet}"
+        if architecture is not None:
+            print(f"next: hardcorenas export {job.folder}{which}")
+        elif job.folder == place.finetune:
             print(f"next: hardcorenas export {folder}{which}")
+        else:
+            print(f"next: hardcorenas export {folder} --finetuned {job.folder}{which}")
 
 
 def supernet_of(folder: Path, given: Path | None) -> TrainedSupernet:
@@ -117,8 +120,9 @@ def supernet_of(folder: Path, given: Path | None) -> TrainedSupernet:
     from hardcorenas.jobs.run_folder import RunFolder
     from hardcorenas.train.trained import TrainedSupernet
 
-    run = given or folder.resolve().parent.parent
-    if given is None and not RunFolder(run).description.exists():
+    _, *around = folder.resolve().parents[:3]  # in networks/NAME, or in fronts/NAME/network
+    run = given or next((p for p in around if RunFolder(p).description.exists()), None)
+    if run is None:
         where = "is not in the folder of a supernet" if folder.exists() else "no such folder"
         raise HardcorenasError(f"{folder}: {where}; say which supernet with --supernet")
     return TrainedSupernet.open(run)
@@ -144,26 +148,35 @@ def export(
     """Write a trained network in several formats; each file is loaded again and compared.
 
     Args:
-        folder: Of the network, as `hardcorenas search` and `hardcorenas finetune` wrote it.
+        folder: Of the network, as `hardcorenas search` and `hardcorenas finetune` wrote it; or of a
+            training that `hardcorenas finetune --output` made.
         settings: What to write.
         supernet: Folder of the supernet; by default the one that FOLDER is in.
         finetuned: Folder of the training; by default FOLDER/finetune.
-        output: Where to write; by default FOLDER.
+        output: Where to write; by default FOLDER, of a training FOLDER/exported.
     """
     from hardcorenas.deploy.export import export_step
+    from hardcorenas.jobs.run_folder import RunFolder
     from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 
-    place = NetworkFolder(folder)
+    run, place = supernet_of(folder, supernet), NetworkFolder(folder)
+    if finetuned is None and RunFolder(folder).finetuned.exists():
+        architecture, finetuned = run.finetuned_architecture(folder), folder
+        written = (
+            output or folder / "exported"
+        )  # the training's weights are network.safetensors too
+    else:
+        architecture, written = place.load_architecture(), output or folder
     step = export_step(
-        supernet_of(folder, supernet).folder,
-        place.load_architecture(),
+        run.folder,
+        architecture,
         finetuned or place.finetune,
-        output or folder,
+        written,
         settings.formats,
         batch_size=batch_size,
     )
     step.make()
-    print_exported(output or folder, ExportFile.load(step.path))
+    print_exported(written, ExportFile.load(step.path))
 
 
 def print_exported(folder: Path, written: ExportFile) -> None:

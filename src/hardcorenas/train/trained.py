@@ -123,21 +123,28 @@ class TrainedSupernet:
             folder: Of the fine-tuning.
             expected: Which network it has to be; None for any.
         """
+        architecture, made = self._finetuned(folder)
+        if expected is not None and made.architecture != str(expected):
+            raise ArtifactError(
+                f"{RunFolder(folder).finetuned}: is of another network, "
+                f"{shown(made.architecture)}; expected {shown(str(expected))}"
+            )
+        return with_weights(build(architecture.space, architecture), "network", folder, made.files)
+
+    def finetuned_architecture(self, folder: Path) -> Architecture:
+        """Return which network was fine-tuned in a folder."""
+        return self._finetuned(folder)[0]
+
+    def _finetuned(self, folder: Path) -> tuple[Architecture, FinetunedFile]:
         place = RunFolder(folder)
         made = FinetunedFile.load_if_there(place.finetuned)
         if made is None:
             raise ArtifactError(
                 f"{folder}: holds no fine-tuned network; train it with: hardcorenas finetune"
             )
-        if expected is not None and made.architecture != str(expected):
-            raise ArtifactError(
-                f"{place.finetuned}: is of another network, {shown(made.architecture)}; expected "
-                f"{shown(str(expected))}"
-            )
         side = FinetuneRunFile.load(place.description).resolution if self.has_several else None
         space = self.space if side is None else self.space.at(side)
-        network = build(space, Architecture.parse(space, made.architecture))
-        return with_weights(network, "network", folder, made.files)
+        return Architecture.parse(space, made.architecture), made
 
     def card(self, architecture: Architecture) -> Card:
         """Return what one has to know to use a network of this supernet."""

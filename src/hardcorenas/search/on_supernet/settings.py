@@ -31,8 +31,8 @@ class SearchSettings(Settings):
 
     method: SearchMethod = setting(
         "combined",
-        "combined: BCSFW for a few steps, then an estimate that learns from scored networks; bcsfw; "
-        "estimate; for comparison random, evolution or penalty. All at the same cost.",
+        "combined: BCSFW for a few steps, then an estimate that learns from scored networks; "
+        "bcsfw; estimate; for comparison random, evolution or penalty. All at the same cost.",
     )
     start: InitialPoint = setting(
         "balanced", "Where BCSFW starts: balanced, or lightest, as the paper."
