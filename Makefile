@@ -44,6 +44,7 @@ commands: setup
 # The pictures of reports in README and docs; needs Chromium, and twenty minutes.
 pictures: demo
 	$(BIN)/hardcorenas sweep examples/demo.toml --budgets 40%,55%,70%
+	$(BIN)/hardcorenas front runs/demo --table runs/demo/table.json --budget params=90K
 	$(BIN)/python docs/report_pictures.py runs/demo
 
 lint: setup

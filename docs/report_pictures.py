@@ -27,12 +27,17 @@ PICTURES = Path(__file__).parent / "pictures"
 
 @dataclass(frozen=True)
 class Shot:
-    """One picture: a screen of so many pixels, and how much of the page it shows."""
+    """One picture: a screen of so many pixels, and the part of the page that it shows.
+
+    Attributes:
+        section: Of the page; by default as much as the screen holds, from the top.
+    """
 
     name: str
     width: int
     height: int
     theme: Literal["light", "dark"]
+    section: str = ""
 
 
 ONE_NETWORK = (
@@ -43,23 +48,30 @@ SWEEP = (
     Shot("report-sweep.png", 1100, 1500, "dark"),
     Shot("report-sweep-phone.png", 390, 1500, "light"),
 )
+EXPLORE = Shot("report-explore.png", 1100, 1300, "light", section="explore")
 
 
 def take(browser: Browser, page_file: Path, shot: Shot) -> None:
-    """Open a page, wait until all is drawn, and keep its upper part."""
+    """Open a page, wait until all is drawn, and keep what is asked for."""
     page = browser.new_page(
         viewport={"width": shot.width, "height": shot.height}, color_scheme=shot.theme
     )
     page.goto(page_file.as_uri())
     page.wait_for_selector("html[data-ready]")
-    page.screenshot(path=PICTURES / shot.name)
+    if shot.section:
+        page.add_style_tag(content="nav { display: none }")  # it would stand in front
+        page.locator(f"#{shot.section}").screenshot(path=PICTURES / shot.name)
+    else:
+        page.screenshot(path=PICTURES / shot.name)
     page.close()
 
 
 def main() -> None:
     """Take all pictures of a run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path, help="folder of a run; of a sweep for all pictures")
+    parser.add_argument(
+        "run", type=Path, help="folder of a run; of a sweep with a front for all pictures"
+    )
     run: Path = parser.parse_args().run
     sweep = SweepFile.load_if_there(run / "sweep.json")
     swept = {run / row.folder for row in sweep.rows} if sweep else set()
@@ -75,10 +87,10 @@ def main() -> None:
         write_report([compared[0]], page_file)
         for shot in ONE_NETWORK:
             take(browser, page_file, shot)
-        if swept:
-            write_report([run], page_file)
-            for shot in SWEEP:
-                take(browser, page_file, shot)
+        write_report([run], page_file)
+        whole = [*(SWEEP if swept else ()), *([EXPLORE] if any(run.glob("fronts/*")) else ())]
+        for shot in whole:
+            take(browser, page_file, shot)
         browser.close()
 
 

@@ -95,6 +95,7 @@ def test_help_fits_a_terminal(name, capsys, monkeypatch):
 
 def test_steps_are_announced_as_they_begin(place, finished, capsys):
     folder = copy_of(finished, Path("run"))
+    latency_table().save(folder / "table.json")
     light = ("compare.random=0", "export.formats=onnx")
     assert command(["run", *place.texts(folder, *light)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -104,7 +105,10 @@ def test_steps_are_announced_as_they_begin(place, finished, capsys):
     assert "supernet: skipped, run/supernet.json is there and of the same inputs" in lines
     assert any(line.startswith("PASS  ") for line in lines)
     assert any(line.startswith("found ") and "yes" in line for line in lines)
-    assert lines[-1] == "all of it: run/networks/macs-28.905K-params-2.99K"
+    assert lines[-2:] == [
+        "every other budget: hardcorenas front run --table run/table.json",
+        "all of it: run/networks/macs-28.905K-params-2.99K",
+    ]
 
 
 @pytest.fixture

@@ -71,6 +71,9 @@ def run(
     print_outcome(outcome)
     print()
     leave_report(wanted.run_folder)
+    table = wanted.run_folder / "table.json"  # not there with several resolutions, or none to time
+    if table.exists():
+        print(f"every other budget: hardcorenas front {wanted.run_folder} --table {table}")
     print(f"all of it: {outcome.folder}")
     if wanted.data == Config().data:
         command = "hardcorenas run --data FOLDER --space lite --start imagenet --budget 12ms"
