@@ -21,7 +21,6 @@ from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.networks.build import build
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
 from hardcorenas.train.loop import Supervised
-from pipeline import tiny_search
 from pipeline.tiny_search import SPACE
 
 pytestmark = pytest.mark.slow
@@ -30,19 +29,11 @@ FOLDER = "run/networks/mine"
 NETWORK = SPACE.sample(np.random.default_rng(3))
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    with tiny_search.one_thread():
-        yield
-
-
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def place(place):
     """A folder with the trained supernet in ``run`` and a network that was found in it."""
-    shutil.copytree(tiny_search.trained(), tmp_path / "run")
-    monkeypatch.chdir(tmp_path)
     NetworkFolder(Path(FOLDER)).save_architecture(NETWORK)
-    return tmp_path
+    return place
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 from itertools import pairwise
 from pathlib import Path
@@ -17,29 +16,14 @@ import hardcorenas as hc
 from cli.one_line_error import require_one_line_error
 from hardcorenas.artifacts import FrontFile
 from hardcorenas.cli import execute
-from hardcorenas.resources import AdditiveTable, Budget, Provenance
+from hardcorenas.resources import Budget
 from hardcorenas.search.on_supernet import front_job
 from hardcorenas.space import Architecture
-from pipeline import tiny_search
-from pipeline.tiny_search import SPACE, TABLES
+from pipeline.tiny_search import SPACE, TABLES, latency_table
 
 pytestmark = pytest.mark.slow
 
 NETWORKS = 12
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with tiny_search.one_thread():
-        yield
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A folder with the trained supernet in ``run``; commands are given in it."""
-    shutil.copytree(tiny_search.trained(), tmp_path / "run")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture
@@ -79,14 +63,6 @@ def judged(monkeypatch):
 
     monkeypatch.setattr(front_job, "heldout_judgement", counted)
     return networks
-
-
-def latency_table(space=SPACE, times=1000):
-    """So many nanoseconds a MAC."""
-    macs = hc.count(space, "macs")
-    costs = tuple(tuple(tuple(times * c for c in row) for row in rows) for rows in macs.costs)
-    provenance = Provenance("counted", space.resolution)
-    return AdditiveTable(space, "latency", "ns", times * macs.base, costs, provenance)
 
 
 def require_front(made, budgets):

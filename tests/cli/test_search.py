@@ -6,37 +6,19 @@ import json
 import os
 import re
 import shlex
-import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
-import hardcorenas as hc
 from hardcorenas.cli import execute
-from hardcorenas.resources import AdditiveTable, Provenance
 from hardcorenas.search.on_supernet import objective
 from hardcorenas.space import Architecture
-from pipeline import tiny_search
-from pipeline.tiny_search import SPACE, TABLES, num_answers
+from pipeline.tiny_search import SPACE, TABLES, latency_table, num_answers
 
 pytestmark = pytest.mark.slow
 
 QUICK = {"--epochs": 4, "--batch-size": 8, "--local-networks": 4}
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with tiny_search.one_thread():
-        yield
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A folder with the trained supernet in ``run``; commands are given in it."""
-    shutil.copytree(tiny_search.trained(), tmp_path / "run")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 @pytest.fixture
@@ -69,14 +51,6 @@ def refused(search, capsys):
     return check
 
 
-def latency_table(space=SPACE, times=1000):
-    """So many nanoseconds a MAC."""
-    macs = hc.count(space, "macs")
-    costs = tuple(tuple(tuple(times * c for c in row) for row in rows) for rows in macs.costs)
-    provenance = Provenance("counted", space.resolution)
-    return AdditiveTable(space, "latency", "ns", times * macs.base, costs, provenance)
-
-
 def test_help_is_short_and_ordered(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "100")
     assert execute(["search", "--help"]) == 0
@@ -107,9 +81,9 @@ def test_a_search_from_start_to_end(search, place, capsys):
     assert cost == f"  macs: {spent:,} MACs of 40,000 MACs ({spent / 400:.1f}%)"
     number = r"\d\.\d+"
     assert re.fullmatch(
-        f"  held-out loss: {number} after projection, {number} the best of 4 networks", loss
+        f"  held-out loss: {number} after projection, {number} the best of 8 networks", loss
     )
-    assert re.fullmatch(r"  576 images in 0:\d\d", images)
+    assert re.fullmatch(r"  984 images in 0:\d\d", images)
     assert written == f"written: {folder}/architecture.json"
     assert onwards == f"next: hardcorenas finetune {folder}"
 
@@ -175,11 +149,11 @@ def test_asked_to_stop(search, capsys, monkeypatch, number):
     monkeypatch.setattr(objective, "heldout_loss", asking)
     assert search("--budget macs=60% -o mine") == 128 + number
     assert capsys.readouterr().err.splitlines()[-1] == (
-        f"stopped by {number.name} after step 14, all saved; give the same command again to go on"
+        f"stopped by {number.name} after step 5, all saved; give the same command again to go on"
     )
-    assert num_answers(Path("mine")) == 12 + 2
+    assert num_answers(Path("mine")) == 3 + 2
     assert search("--budget macs=60% -o mine") == 0
-    assert len(calls) == 4
+    assert len(calls) == 8
 
 
 def test_infeasible_budgets(refused):

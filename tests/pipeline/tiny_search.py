@@ -25,7 +25,7 @@ from hardcorenas.artifacts import SearchFile
 from hardcorenas.jobs import processes as processes_module
 from hardcorenas.jobs.run_folder import RunFolder
 from hardcorenas.jobs.signals import Interrupted
-from hardcorenas.resources import Budget
+from hardcorenas.resources import AdditiveTable, Budget, Provenance
 from hardcorenas.search.bcsfw import balanced_point
 from hardcorenas.search.on_supernet.job import SearchJob, _search, search_run, search_step
 from hardcorenas.search.on_supernet.network_folder import NetworkFolder
@@ -55,6 +55,14 @@ SPACE = hc.SearchSpace(
     head=hc.Head(width=16),
 )
 TABLES = {name: hc.count(SPACE, name) for name in ("macs", "params", "memory")}
+
+
+def latency_table(space=SPACE, times=1000):
+    """So many nanoseconds a MAC."""
+    macs = hc.count(space, "macs")
+    costs = tuple(tuple(tuple(times * c for c in row) for row in rows) for rows in macs.costs)
+    provenance = Provenance("counted", space.resolution)
+    return AdditiveTable(space, "latency", "ns", times * macs.base, costs, provenance)
 
 
 @contextlib.contextmanager
@@ -94,7 +102,7 @@ def search_job(run, folder, *, macs="60%", params=None, source=None, seed=0, **s
     budgets = [Budget(TABLES["macs"], macs)]
     if params is not None:
         budgets.append(Budget(TABLES["params"], params))
-    usual = {"epochs": 4, "batch_size": 8, "local_networks": 6}
+    usual = {"method": "bcsfw", "epochs": 4, "batch_size": 8, "local_networks": 6}
     if settings.get("method") == "penalty":  # which takes fifteen steps for each network
         usual["local_networks"] = 1
     settings = SearchSettings(**usual | settings)

@@ -75,7 +75,7 @@ def whole(trained, tmp_path_factory):
     """Return a function to the folder of a search by a method that was never interrupted."""
     done = {}
 
-    def run(method="combined"):
+    def run(method="bcsfw"):
         if method not in done:
             done[method] = tmp_path_factory.mktemp("whole") / method
             search_run(search_job(trained, done[method], method=method))
@@ -90,9 +90,10 @@ def copied(whole, tmp_path):
     return shutil.copytree(whole(), tmp_path / "copied")
 
 
-def test_what_is_kept(trained, whole):
-    folder = whole()
-    job = search_job(trained, folder)
+@pytest.mark.parametrize(("method", "steps", "networks"), [("bcsfw", 12, 6), ("combined", 3, 10)])
+def test_what_is_kept(trained, whole, method, steps, networks):
+    folder = whole(method)
+    job = search_job(trained, folder, method=method)
     details, _ = kept(folder)
     network = Architecture.load(folder / "architecture.json")
     table = TABLES["macs"]
@@ -107,13 +108,13 @@ def test_what_is_kept(trained, whole):
     assert table.cost(network) <= job.budgets[0].limit
     assert details["effort"] == {
         "batch_size": 8,
-        "steps": 12,
-        "networks": 6,
+        "steps": steps,
+        "networks": networks,
         "images_per_network": 96 + 24,
-        "images": 12 * 8 + 6 * 120,
+        "images": steps * 8 + networks * 120,
     }
     assert details["status"] == "step_limit"
-    assert details["local_search"]["networks"] == 6
+    assert details["local_search"]["networks"] == networks
     assert details["loss"] == details["local_search"]["loss"]
     assert details["loss"] <= details["local_search"]["projected_loss"]
     timm = folder / "architecture.timm"
@@ -123,12 +124,12 @@ def test_what_is_kept(trained, whole):
         assert not timm.exists()
     else:
         assert Architecture.from_timm(SPACE, json.loads(timm.read_text())) == network
-    assert num_answers(folder) == 12 + 6
-    steps = [json.loads(line) for line in (folder / "trace.jsonl").read_text().splitlines()]
-    assert [step["index"] for step in steps] == list(range(10))
-    assert all(step["slack"][0] >= 0 and "point" in step for step in steps)
+    assert num_answers(folder) == steps + networks
+    trace = [json.loads(line) for line in (folder / "trace.jsonl").read_text().splitlines()]
+    assert [step["index"] for step in trace] == list(range(steps - 2))
+    assert all(step["slack"][0] >= 0 and "point" in step for step in trace)
     start = balanced_point(Problem(SPACE, job.budgets))
-    assert steps[0]["point"] == json.loads(json.dumps(point_record(start, digits=4).to_dict()))
+    assert trace[0]["point"] == json.loads(json.dumps(point_record(start, digits=4).to_dict()))
     point = json.loads((folder / "point.json").read_text())
     assert all(sum(row) == pytest.approx(1) for row in point["alpha"] + point["beta"])
 
