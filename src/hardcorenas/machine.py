@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import platform
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from threadpoolctl import ThreadpoolController
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
@@ -22,6 +32,28 @@ def keep_freed_memory() -> None:
     mallopt = ctypes.CDLL(None).mallopt
     mallopt(_M_MMAP_THRESHOLD, 2**30)
     mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def on_one_blas_thread(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Keep numpy's and scipy's linear algebra to one thread while a function runs.
+
+    For matrices of some hundred rows more threads only wait for each other: on a busy core, longer
+    than the work takes. Torch's threads are left alone.
+    """
+
+    @functools.wraps(function)
+    def limited(*arguments: Given.args, **named: Given.kwargs) -> Result:
+        with _libraries().limit(limits=1, user_api="blas"):
+            return function(*arguments, **named)
+
+    return limited
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def num_cores() -> int:
