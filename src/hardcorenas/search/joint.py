@@ -19,8 +19,9 @@ import numpy as np
 
 from hardcorenas.resources import AdditiveTable, PeakTable
 from hardcorenas.search.highs import Infeasible, Program, SolverError
+from hardcorenas.search.knapsack.dominance import undominated
 from hardcorenas.search.knapsack.items import Items, NothingFitsError, UndecidedError
-from hardcorenas.search.knapsack.whole import MAX_STATES, solve_in_whole_numbers, undominated
+from hardcorenas.search.knapsack.whole import MAX_STATES, solve_in_whole_numbers
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:

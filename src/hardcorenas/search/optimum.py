@@ -23,8 +23,8 @@ import numpy as np
 
 from hardcorenas.resources import AdditiveTable
 from hardcorenas.search.joint import allowed_choices
+from hardcorenas.search.knapsack.dominance import undominated
 from hardcorenas.search.knapsack.items import UndecidedError
-from hardcorenas.search.knapsack.whole import undominated
 from hardcorenas.space import Architecture
 
 if TYPE_CHECKING:

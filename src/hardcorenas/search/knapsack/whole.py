@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hardcorenas.search.highs import Infeasible, SolverError
+from hardcorenas.search.knapsack.dominance import undominated
 from hardcorenas.search.knapsack.items import Groups, Items, Limit, NothingFitsError, UndecidedError
 from hardcorenas.search.knapsack.relaxed import blend_items, program_of
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 # Partial selections kept at most. With one budget only values nearly proportional to costs (subset
 # sum) come near; beyond it the selection still fits but is no longer surely the best.
 MAX_STATES = 2**15
-_NUM_RIVALS = 128
 
 
 @dataclass(frozen=True)
@@ -247,29 +247,3 @@ class _Search:
 
     def _value(self, indices: list[int]) -> float:
         return float(self.values.take(self.items.offsets + indices).sum())
-
-
-def undominated(costs: list[NDArray[Any]], values: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return positions, by rising first cost, without those that another matches or beats.
-
-    With one budget none that is dominated is left. With several each is compared with a number of
-    strong rivals only: the rest does no harm.
-    """
-    order = np.lexsort((-values, *reversed(costs)))
-    if len(costs) == 1:
-        ranked = values[order]
-        before = np.concatenate([[-np.inf], np.maximum.accumulate(ranked)[:-1]])
-        return order[ranked > before]
-    relative_cost = sum(spent.astype(float) / max(float(spent.max()), 1.0) for spent in costs)
-    merit = values / max(float(np.abs(values).max()), 1e-300)
-    rivals = np.argsort(relative_cost - merit)[:_NUM_RIVALS]
-    beaten = np.zeros(len(values), bool)
-    for rival in rivals:
-        matched = values <= values[rival]
-        for spent in costs:
-            matched &= (spent >= spent[rival]).astype(bool)
-        matched[rival] = False
-        # Of two equals one must stay: a rival that is itself beaten beats nobody.
-        if not beaten[rival]:
-            beaten |= matched
-    return order[~beaten[order]]
