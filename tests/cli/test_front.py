@@ -16,6 +16,7 @@ import hardcorenas as hc
 from cli.one_line_error import require_one_line_error
 from hardcorenas.artifacts import FrontFile
 from hardcorenas.cli import execute
+from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.resources import Budget
 from hardcorenas.search.on_supernet import front_job
 from hardcorenas.space import Architecture
@@ -24,6 +25,7 @@ from pipeline.tiny_search import SPACE, TABLES, latency_table
 pytestmark = pytest.mark.slow
 
 NETWORKS = 12
+SEARCH = "search run --budget macs=60% --epochs 1 --local-networks 2 -o run/networks/found"
 
 
 @pytest.fixture
@@ -100,19 +102,23 @@ def test_a_front_from_start_to_end(front, judged, capsys):
     heading, *rows = said.out.splitlines()
     assert heading.split() == ["macs", "params", "memory", "accuracy"]
     assert "12 scored networks" in re.sub(r"\s+", " ", said.out)
-    made = FrontFile.load("run/fronts/macs/front.json")
+    made = FrontFile.load("run/fronts/macs-networks-12/front.json")
     assert len(made.networks) == len(judged) == NETWORKS
     require_front(made, [])
     assert {n.architecture for n in made.networks} == set(map(str, judged))
-    assert rows[-3] == "written: run/fronts/macs/front.json"
+    assert rows[-3] == "written: run/fronts/macs-networks-12/front.json"
     assert rows[-1] == "to see all of them: hardcorenas report run"
 
     # Again: nothing is judged, the same is said.
-    before = {path: path.stat().st_mtime_ns for path in Path("run/fronts/macs").rglob("*")}
+    before = {
+        path: path.stat().st_mtime_ns for path in Path("run/fronts/macs-networks-12").rglob("*")
+    }
     assert front() == 0
     assert capsys.readouterr().out == said.out
     assert len(judged) == NETWORKS
-    assert {p: p.stat().st_mtime_ns for p in Path("run/fronts/macs").rglob("*")} == before
+    assert {
+        p: p.stat().st_mtime_ns for p in Path("run/fronts/macs-networks-12").rglob("*")
+    } == before
 
 
 @pytest.mark.parametrize("options", ["", "-o mine"])
@@ -127,12 +133,15 @@ def test_what_it_says_comes_next_can_be_done(front, capsys, options):
         said.extend(capsys.readouterr().out.splitlines())
 
     assert front(options) == 0
-    *_, onwards, look = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
+    onwards = next(line for line in lines if line.startswith("next: "))
     do(onwards, "--epochs", "1")
     do(said[-1], "--formats", "onnx")
     exported = re.search(r"in (\S+):", "\n".join(said))[1]
     assert Path(exported, "network.onnx").is_file()
-    do(look)
+    assert lines[-1].startswith("to see all of them: ") == (options == "")
+    if not options:
+        do(lines[-1])
 
 
 def test_the_report_explores_it(front, capsys):
@@ -176,6 +185,24 @@ def test_python_and_the_command_make_the_same(front):
     assert made == FrontFile.load(path / "front.json")
 
 
+def test_other_settings_have_another_folder(front):
+    assert front() == 0
+    before = Path("run/fronts/macs-networks-12/front.json").read_bytes()
+    assert front("--seed 1") == 0
+    assert front("--networks 13") == 0
+    assert front("--budget params=60%") == 0
+    assert front("--budget macs=60%") == 0
+    assert Path("run/fronts/macs-networks-12/front.json").read_bytes() == before
+    assert len(list(Path("run/fronts").iterdir())) == 5
+
+
+def test_mistakes_in_python(place):
+    with pytest.raises(InvalidArgumentError, match="budgets: expected at least one"):
+        hc.front("run", [], folder="mine")
+    with pytest.raises(InvalidArgumentError, match="seed: expected 0 or more, got -1"):
+        hc.front("run", [Budget(TABLES["macs"], "100%")], seed=-1)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_asked_to_stop_and_gone_on_with(front, capsys, monkeypatch, number):
     assert front("-o whole") == 0
@@ -204,7 +231,7 @@ def test_asked_to_stop_and_gone_on_with(front, capsys, monkeypatch, number):
 @pytest.mark.parametrize("lines", [1, 2, 3, 8, 9])
 def test_a_journal_that_is_torn_anywhere(front, judged, lines):
     assert front() == 0
-    folder = Path("run/fronts/macs")
+    folder = Path("run/fronts/macs-networks-12")
     points = FrontFile.load(folder / "front.json").points
     journal = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
     (folder / "front.json").unlink()
@@ -256,6 +283,15 @@ def test_folders_that_are_not_right(refused, place):
     (place / "foreign").mkdir()
     (place / "foreign" / "journal.jsonl").write_text("mine\n")
     refused("-o foreign", "foreign/journal.jsonl: was not written by a front", "remove it")
+    assert execute(shlex.split(SEARCH)) == 0
+    refused("-o run/networks/found", "found/search.json: was not written by a front")
+    latency_table().save("phone.json")
+    (place / "mine" / "tables").mkdir(parents=True)
+    (place / "mine" / "tables" / "2.json").write_text("mine")
+    refused(
+        "-o mine --table phone.json --budget phone.json=100%",
+        "mine/tables/2.json: was not written by a front",
+    )
     assert (place / "foreign" / "journal.jsonl").read_text() == "mine\n"
     (place / "run" / "supernet.json").unlink()
     refused("", "not trained to its end", "--resume")

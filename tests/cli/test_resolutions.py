@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import onnxruntime
@@ -83,5 +84,18 @@ def test_from_training_to_export(place, capsys):
         assert execute(["export", "run/networks/mine", "--formats", "onnx"]) == 0
         session = onnxruntime.InferenceSession("run/networks/mine/network.onnx")
         assert session.get_inputs()[0].shape == [1, 1, 6, 6]
+        front = ["front", "run", "--networks", "10", "--processes", "1"]
+        refused(capsys, ("lists 6, 8", "--resolution"), *front)
+        for side in ("6", "8"):
+            capsys.readouterr()
+            assert execute([*front, "--resolution", side]) == 0
+            said = capsys.readouterr().out.splitlines()
+            onwards = next(line for line in said if line.startswith("next: "))
+            command = shlex.split(onwards.removeprefix("next: hardcorenas "))
+            assert execute([*command, "--epochs", "1", "--processes", "1"]) == 0
+            assert execute(["export", command[-1], "--formats", "onnx"]) == 0
+            session = onnxruntime.InferenceSession(f"{command[-1]}/exported/network.onnx")
+            assert session.get_inputs()[0].shape == [1, 1, int(side), int(side)]
+        assert len(list(Path("run/fronts").iterdir())) == 2
         write_report([Path("run")], Path("report.html"))
         assert "latency ≤ 0.165 ms (6 px)" in Path("report.html").read_text()

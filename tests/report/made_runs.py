@@ -268,6 +268,7 @@ def front_file(networks, labels, tables, asked, seed):
         inputs=_DIGEST,
         settings={"networks": len(networks)},
         seed=seed,
+        resolution=tables[0].space.resolution,
         resources=tuple(
             FrontResource(
                 label=label,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from contextlib import suppress
 from itertools import pairwise
@@ -12,15 +13,27 @@ import pytest
 import hardcorenas as hc
 import stress
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.resources import Budget
+from hardcorenas.resources import AdditiveTable, Budget
 from hardcorenas.search.estimate import FEWEST_NETWORKS, fit_estimate
 from hardcorenas.search.front import front_networks, limits_along, score_for_front
 from hardcorenas.search.problem import Problem
 from hardcorenas.search.proposals import first_networks
+from hardcorenas.space import Architecture
 from synthetic import AdditiveUtility
 
 STAGE = hc.Stage(8, 1, "relu", (1, 2), (2, 3), (3, 5), (False,))
 SMALL = hc.SearchSpace("small", 8, 1, 2, hc.Stem(8), (STAGE, STAGE), hc.Head(8))
+SMALL_NETWORKS = [
+    Architecture.from_indices(SMALL, stages)
+    for stages in itertools.product(
+        [
+            list(s)
+            for d in STAGE.depths
+            for s in itertools.product(range(len(STAGE.choices)), repeat=d)
+        ],
+        repeat=2,
+    )
+]
 RGB = hc.SearchSpace.preset("rgb32")
 MACS, PARAMS = hc.count(RGB, "macs"), hc.count(RGB, "params")
 PROBLEM = Problem(RGB, [Budget(MACS, "70%"), Budget(PARAMS, "60%")])
@@ -41,6 +54,44 @@ def test_limits_lead_from_the_cheapest_network_to_the_budget():
     assert amounts[-1] == PROBLEM.budgets[0].limit
     assert all(a < b for a, b in pairwise(amounts))
     assert {other for _, other in rows} == {PROBLEM.budgets[1].limit}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_front_begins_at_the_cheapest_network_that_keeps_all_budgets(seed):
+    """Which the lightest of all, by the sum of its costs, need not be."""
+    rng = np.random.default_rng(seed)
+    provenance = hc.count(SMALL, "macs").provenance
+    tables = [
+        AdditiveTable(
+            SMALL,
+            "latency",
+            "ns",
+            0,
+            tuple(
+                tuple(
+                    tuple(row)
+                    for row in rng.integers(1, 100, (s.max_depth, len(s.choices))).tolist()
+                )
+                for s in SMALL.stages
+            ),
+            provenance,
+        )
+        for _ in range(2)
+    ]
+    problem = Problem(SMALL, [Budget(tables[0], "100%"), Budget(tables[1], "70%")])
+    fitting = [a for a in SMALL_NETWORKS if problem.fits_discrete(a)]
+    (first, _), *_ = limits_along(problem, 20)
+    assert first == min(tables[0].cost(a) for a in fitting)
+    scores = score_for_front(problem, loss_of(SMALL), num_networks=20)
+    assert first in {tables[0].cost(a) for a in scores}
+
+
+def test_a_network_may_cost_nothing():
+    costs = tuple((tuple(range(len(s.choices))),) * s.max_depth for s in SMALL.stages)
+    table = AdditiveTable(SMALL, "latency", "ns", 0, costs, hc.count(SMALL, "macs").provenance)
+    amounts = [amount for (amount,) in limits_along(Problem(SMALL, [Budget(table, "100%")]), 9)]
+    assert amounts[0] == 0
+    assert amounts[-1] == table.dearest_cost
 
 
 def test_what_is_scored_fits_and_is_as_much_as_was_asked_for():

@@ -136,5 +136,15 @@ def test_what_cannot_be_told_in_time_is_said(monkeypatch):
     optimizer = Optimizer(
         MOBILE, random_value(MOBILE, rng, 12), [Budget(table, "100%") for table in tables]
     )
+    hard = [int(0.4 * table.dearest_cost) for table in tables]
     with pytest.raises(UndecidedError):
-        optimizer.best([int(0.4 * table.dearest_cost) for table in tables])
+        optimizer.best(hard)
+    assert optimizer.best_of_each([hard]) == [None]
+
+
+def test_what_would_take_all_memory_is_not_begun(monkeypatch):
+    monkeypatch.setattr("hardcorenas.search.optimum._MOST_JOINED", 2)
+    table = hc.count(MOBILE, "macs")
+    value = random_value(MOBILE, np.random.default_rng(0), 12)
+    with pytest.raises(UndecidedError):
+        Optimizer(MOBILE, value, [Budget(table, "100%")]).best([3 * 10**8])

@@ -91,6 +91,7 @@ class FrontFile(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only=T
     Attributes:
         settings: How networks were chosen, by name.
         seed: Decided everything random.
+        resolution: Of the images that networks were scored on.
         resources: What is budgeted; the front is along the first. Its tables are beside the file.
         networks: What was scored, in that order.
         variances: Of the estimate's prior, by name; with these it can be computed again.
@@ -104,6 +105,7 @@ class FrontFile(StepArtifact, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     settings: dict[str, Any]
     seed: int
+    resolution: int
     resources: tuple[FrontResource, ...]
     networks: tuple[ScoredNetwork, ...]
     variances: dict[str, Positive]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path  # noqa: TC003 - the command line is made of annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,10 +65,12 @@ def front(
     from hardcorenas.train.trained import TrainedSupernet
 
     latencies = None if table is None else ResourceTable.load(table)
-    space = searched_space(TrainedSupernet.open(run), resolution, latencies)
+    supernet = TrainedSupernet.open(run)
+    space = searched_space(supernet, resolution, latencies)
     axis = along or ("macs" if latencies is None else "latency")
     budgets = _budgets(axis, budget or [], space, latencies)
-    folder = output or run / "fronts" / front_name(budgets)
+    name = front_name(budgets, settings, seed, with_side=supernet.has_several)
+    folder = output or run / "fronts" / name
     job = FrontJob(run, folder, tuple(budgets), settings, data, seed)
     with ProgressBar() as bar:
 
@@ -122,10 +125,12 @@ def _print_next(run: Path, folder: Path, made: FrontFile) -> None:
     """Print how to train a network of the front, and where to look at all of them."""
     number = (len(made.points) + 1) // 2
     point = made.points[number - 1]
-    inside = folder.resolve().parent.parent == run.resolve()
-    where = "" if inside else f" --supernet {run}"
+    is_inside = folder.resolve().parent == run.resolve() / "fronts"
+    place, output = shlex.quote(str(folder)), shlex.quote(str(folder / f"network-{number}"))
+    where = "" if is_inside else f" --supernet {shlex.quote(str(run))}"
     print(
-        f"next: hardcorenas finetune {folder}{where} --architecture '{point.architecture}' "
-        f"--output {folder / f'network-{number}'}"
+        f"next: hardcorenas finetune {place}{where} --architecture '{point.architecture}' "
+        f"--output {output}"
     )
-    print(f"to see all of them: hardcorenas report {run}")
+    if is_inside:
+        print(f"to see all of them: hardcorenas report {shlex.quote(str(run))}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from hardcorenas.artifacts import ExportFile
+from hardcorenas.artifacts import ExportFile, FrontFile
 from hardcorenas.cli.arguments import (
     Budgets,
     Output,
@@ -39,6 +39,7 @@ from hardcorenas.train.recipe import FinetuneSettings
 if TYPE_CHECKING:
     from hardcorenas.artifacts import Certificate, FinetunedFile, Timing
     from hardcorenas.resources.units import Unit
+    from hardcorenas.space import SearchSpace
     from hardcorenas.train.trained import TrainedSupernet
 
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "UNCLEAR": 3}
@@ -87,8 +88,8 @@ def finetune(
             "--architecture: another network needs another folder; give --output"
         )
     else:
-        if run.has_several:  # at that of the found network
-            run = run.seen_by(place.load_architecture().space)
+        if run.has_several:  # at that of the found network, or of the front
+            run = run.seen_by(_space_of(folder, run))
         network = chosen_architecture(run.space, architecture)
     usual = place.finetune if settings.start == "supernet" else folder / settings.start
     job = FinetuneJob(
@@ -106,26 +107,40 @@ def finetune(
     if is_first_process():
         print_finetuned(outcome)
         print(f"written: {job.folder / 'network.safetensors'}")
-        which = "" if supernet is None else f" --supernet {supernet}"
-        if architecture is not None:
-            print(f"next: hardcorenas export {job.folder}{which}")
-        elif job.folder == place.finetune:
-            print(f"next: hardcorenas export {folder}{which}")
-        else:
-            print(f"next: hardcorenas export {folder} --finetuned {job.folder}{which}")
+        which = "" if job.folder == place.finetune else f" --finetuned {job.folder}"
+        what = f"{folder}{which}" if architecture is None else str(job.folder)
+        is_found = supernet is None and _run_around(job.folder if architecture else folder)
+        print(f"next: hardcorenas export {what}{'' if is_found else f' --supernet {run.folder}'}")
 
 
 def supernet_of(folder: Path, given: Path | None) -> TrainedSupernet:
     """Return the supernet that is named, or else the one that a network's folder is in."""
-    from hardcorenas.jobs.run_folder import RunFolder
     from hardcorenas.train.trained import TrainedSupernet
 
-    _, *around = folder.resolve().parents[:3]  # in networks/NAME, or in fronts/NAME/network
-    run = given or next((p for p in around if RunFolder(p).description.exists()), None)
+    run = given or _run_around(folder)
     if run is None:
         where = "is not in the folder of a supernet" if folder.exists() else "no such folder"
         raise HardcorenasError(f"{folder}: {where}; say which supernet with --supernet")
     return TrainedSupernet.open(run)
+
+
+def _run_around(folder: Path) -> Path | None:
+    """Return the run that a network is in: in networks/NAME, or in fronts/NAME/network."""
+    from hardcorenas.jobs.run_folder import RunFolder
+
+    around = folder.resolve().parents[1:3]
+    return next((path for path in around if RunFolder(path).description.exists()), None)
+
+
+def _space_of(folder: Path, run: TrainedSupernet) -> SearchSpace:
+    """Return the space, at one resolution, of a found network's or a front's folder."""
+    from hardcorenas.search.on_supernet.front_folder import FrontFolder
+    from hardcorenas.search.on_supernet.network_folder import NetworkFolder
+
+    front = FrontFile.load_if_there(FrontFolder(folder).front)
+    if front is None:
+        return NetworkFolder(folder).load_architecture().space
+    return run.space.at(front.resolution)
 
 
 def print_finetuned(outcome: FinetunedFile) -> None:

@@ -143,13 +143,16 @@ def _front(folder: Path, description: RunFile | None, run_file: Path) -> FrontFi
     for number, point in enumerate(file.points):
         if missing := [r.label for r in file.resources if r.label not in point.costs]:
             raise ArtifactError(f"{path}: points[{number}].costs: {shown(missing[0])} is missing")
-    # A run of several resolutions has fronts at one of them: at that where points cost the same.
-    for there in reversed(space.at_each()):
+    for there in space.at_each():  # a run of several resolutions has fronts at one of them
         tables = _tables_of(file, there, saved)
-        if tables and all(
-            table.cost(Architecture(there, network.stages)) == point.costs[resource.label]
-            for resource, table in zip(file.resources, tables, strict=True)
-            for network, point in zip(points, file.points, strict=True)
+        if (
+            there.resolution == file.resolution
+            and tables
+            and all(
+                table.cost(Architecture(there, network.stages)) == point.costs[resource.label]
+                for resource, table in zip(file.resources, tables, strict=True)
+                for network, point in zip(points, file.points, strict=True)
+            )
         ):
             networks = tuple(Architecture(there, network.stages) for network in scored)
             return FrontFiles(folder, file, networks, tables)

@@ -121,6 +121,9 @@ class Estimate:
         covariance: Likewise.
         noise: Deviation of a score from what weights say: of the score, and of the model.
         variances: Of the prior, by name, and of the noise, relative to that of the scores.
+        rows: What each scored network is made of.
+        root: Square root of the covariance of weights before any score.
+        gain: What each score, beyond what is expected of it, adds to the weights.
         left_out: For each scored network, its log loss as predicted from all the others, and the
             error of that prediction.
     """
@@ -130,6 +133,9 @@ class Estimate:
     covariance: Floats
     noise: float
     variances: Mapping[str, float]
+    rows: Floats
+    root: Floats
+    gain: Floats
     left_out: Floats
 
     @property
@@ -146,11 +152,11 @@ class Estimate:
     @on_one_blas_thread
     def drawn(self, rng: np.random.Generator) -> AdditiveValue:
         """Return what would be maximised if the weights were a draw of what they may be."""
-        values, vectors = np.linalg.eigh(self.covariance)
-        roots = np.sqrt(np.maximum(values, 0))
-        return self.layout.split(
-            -self.weights - vectors @ (roots * rng.standard_normal(len(roots)))
-        )
+        # Weights and scores as they may be without any knowledge, led to the scores that there are.
+        # Eigenvectors of the covariance would hang on the last digits of these.
+        weights = self.root @ rng.standard_normal(self.root.shape[1])
+        scores = self.rows @ weights + self.noise * rng.standard_normal(len(self.rows))
+        return self.layout.split(-self.weights - weights + self.gain @ scores)
 
 
 def log_losses(losses: Sequence[float]) -> Floats:
@@ -198,11 +204,17 @@ def fit_estimate(
         variances = dict(zip((*roots, NOISE), scales.tolist(), strict=True))
     scales = np.array([variances[name] for name in (*roots, NOISE)])
     kernel = _total(kernels, scales)
-    prior = sum(
-        scale / sizes[name] * root @ root.T
-        for scale, (name, root) in zip(scales[:-1], roots.items(), strict=True)
+    constant = np.sqrt(_FLAT) * np.eye(layout.size)[:, :1]
+    root = np.hstack(
+        [
+            constant,
+            *(
+                np.sqrt(scale / sizes[name]) * part
+                for scale, (name, part) in zip(scales[:-1], roots.items(), strict=True)
+            ),
+        ]
     )
-    prior[0, 0] += _FLAT
+    prior = root @ root.T
     inverse = np.linalg.inv(kernel)
     gain = prior @ rows.T @ inverse
     weights = unit * (gain @ scaled)
@@ -215,6 +227,9 @@ def fit_estimate(
         covariance=unit**2 * (prior - gain @ rows @ prior),
         noise=float(unit * np.sqrt(scales[-1])),
         variances=variances,
+        rows=rows,
+        root=unit * root,
+        gain=gain,
         left_out=left_out,
     )
 

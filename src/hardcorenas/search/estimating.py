@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hardcorenas.search.baselines import generator, sample_fitting
@@ -54,7 +55,8 @@ def search_estimate(
     wanted = FEWEST_NETWORKS if hint else max(FEWEST_NETWORKS, int(FIRST_SHARE * num_evaluations))
     missing = min(wanted, num_evaluations) - len(seen.trace)
     for network in first_networks(problem, [limits] * missing, rng):
-        seen.evaluate(network)
+        if network not in seen.values:
+            seen.evaluate(network)
     while len(seen.trace) < num_evaluations:
         proposed = _next(problem, seen, hint, limits, rng)
         if proposed is None:
@@ -77,9 +79,7 @@ def _next(
     if len(means) < FEWEST_NETWORKS:
         return None
     estimate = fit_estimate(problem.space, list(means), list(means.values()), hint)
-    network = None
-    if len(seen.trace) % _CYCLE:
-        network = optimum_or_draw(problem, estimate, limits, means, rng)
-    if network is None:
-        network = neighbour(problem, estimate, seen.best(1)[0], means)
-    return network
+    drawn = partial(optimum_or_draw, problem, estimate, limits, means, rng)
+    near = partial(neighbour, problem, estimate, seen.best(1)[0], means)
+    ways = (drawn, near) if len(seen.trace) % _CYCLE else (near, drawn)
+    return next((network for way in ways if (network := way()) is not None), None)

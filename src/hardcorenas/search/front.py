@@ -15,8 +15,13 @@ import numpy as np
 from hardcorenas.errors import InvalidArgumentError
 from hardcorenas.search.baselines import dearest_uniform, sample_fitting
 from hardcorenas.search.estimate import FEWEST_NETWORKS, fit_estimate, log_losses
-from hardcorenas.search.optimum import Optimizer
-from hardcorenas.search.proposals import FIRST_SHARE, first_networks, optimum_or_draw
+from hardcorenas.search.optimum import AdditiveValue, Optimizer
+from hardcorenas.search.proposals import (
+    FIRST_SHARE,
+    best_within,
+    first_networks,
+    optimum_or_draw,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -54,10 +59,19 @@ def limits_along(problem: Problem, number: int = NUM_LIMITS) -> list[list[int]]:
     """
     along, *others = problem.additive
     dearest = min(along.limit, along.table.dearest_cost)
-    cheapest = min(dearest, along.table.cost(problem.lightest))
-    amounts = np.geomspace(cheapest, dearest, number).astype(int).tolist()
+    cheapest = min(dearest, along.table.cost(_cheapest(problem)))
+    amounts = np.geomspace(max(1, cheapest), max(1, dearest), number).astype(int).tolist()
     amounts[0], amounts[-1] = cheapest, dearest
     return [[amount, *(other.limit for other in others)] for amount in amounts]
+
+
+def _cheapest(problem: Problem) -> Architecture:
+    """Return the network that costs least of the first budget's resource and keeps all budgets."""
+    costs = problem.additive[0].table.costs
+    choices = tuple(-np.array(rows, float) for rows in costs)
+    depths = tuple(np.zeros(len(stage.depths)) for stage in problem.space.stages)
+    limits = [budget.limit for budget in problem.additive]
+    return best_within(problem, AdditiveValue(choices, depths), limits) or problem.lightest
 
 
 def score_for_front(
@@ -97,7 +111,7 @@ def _plain_networks(problem: Problem, number: int) -> list[Architecture]:
     """Return what anybody would take: the lightest, and uniform networks up to the dearest."""
     uniform = dearest_uniform(problem)
     every = max(1, -(-len(uniform) // max(1, number)))
-    return [problem.lightest, *uniform[::every]]
+    return list(dict.fromkeys([_cheapest(problem), problem.lightest, *uniform[::every]]))
 
 
 def _proposals(

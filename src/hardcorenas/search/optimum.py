@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 ROUNDS = (0, 50, 120, 180, 240)  # of the ellipsoid method, by the number of budgets
 MAX_STATES = 2**18  # partial networks at once; random problems of the paper's size need hundreds
+_MOST_JOINED = 8 * MAX_STATES  # before those that are dominated are left out
 _EXCHANGES = 8  # blocks that may take their next best choice, for each budget: the first ε
 _LEAST_SHARE = 1e-12  # of the spread of values: the least ε
 _WIDER = 3.0
@@ -121,14 +122,27 @@ class Optimizer:
         Raises:
             UndecidedError: The budgets are too tight together to tell in bounded time.
         """
-        return self.best_of_each([limits])[0]
+        ((left, multipliers),) = self._questions([limits])
+        return self._best(left, multipliers)
 
     def best_of_each(self, limits: Sequence[Sequence[int]]) -> list[Architecture | None]:
-        """Return the network of largest value within each of many limits; see `best`."""
+        """Return the network of largest value within each of many limits.
+
+        None where none fits, and where it cannot be told in bounded time.
+        """
+        found: list[Architecture | None] = []
+        for left, multipliers in self._questions(limits):
+            try:
+                found.append(self._best(left, multipliers))
+            except UndecidedError:
+                found.append(None)
+        return found
+
+    def _questions(self, limits: Sequence[Sequence[int]]) -> list[tuple[Floats, Floats]]:
+        """Return for each row of limits what is left beside the base, and its multipliers."""
         bases = [table.base for table in self.tables]
         left = np.array(limits, float).reshape(len(limits), len(bases)) - bases
-        multipliers = self._multipliers(left)
-        return [self._best(*row) for row in zip(left, multipliers, strict=True)]
+        return list(zip(left, self._multipliers(left), strict=True))
 
     def _multipliers(self, limits: Floats) -> Floats:
         """Return λ of nearly the least bound for rows of limits, by the ellipsoid method."""
@@ -277,6 +291,8 @@ _States = tuple["Floats", "Floats", "NDArray[np.int16]"]
 def _joined(first: _States, second: _States) -> _States:
     """Return every way of the first with every way of the second."""
     number = len(second[0])
+    if len(first[0]) * number > _MOST_JOINED:
+        raise UndecidedError
     return (
         np.add.outer(first[0], second[0]).ravel(),
         (first[1][:, :, None] + second[1][:, None, :]).reshape(

@@ -225,7 +225,10 @@ class Sandwich:
         ends = {self.space.heaviest: self.heaviest_share, self.space.lightest: self.lightest_share}
         groups, left = [], num_images
         for network, share in ends.items():
-            count = min(left, int(share * num_images + rng.random()))
+            # In steps of what a group needs at least, where that is more than the share.
+            wanted = share * num_images
+            step = FEWEST_OF_A_GROUP if wanted < FEWEST_OF_A_GROUP else 1
+            count = min(left, step * int(wanted / step + rng.random()))
             if count >= FEWEST_OF_A_GROUP and left - count != 1:
                 groups.append(Paths.of(network, count))
                 left -= count

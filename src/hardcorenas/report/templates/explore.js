@@ -61,6 +61,9 @@
 
   const inUnit = (amount, { factor }) => (amount / factor).toFixed(factor > 1 ? 3 : 0);
   const words = (amount, resource) => `${inUnit(amount, resource)} ${resource.suffix}`.trim();
+  // What suffices when it is typed: rounded up.
+  const enough = (amount, resource) =>
+    words(resource.factor > 1 ? Math.ceil((1000 * amount) / resource.factor) * (resource.factor / 1000) : amount, resource);
   const points = (share) => `${(100 * share).toFixed(Math.abs(share) < 0.001 ? 2 : 1)}`;
 
   // The limits that leave no network, each with the least that it would have to be.
@@ -96,7 +99,7 @@
     }
     const raised = ways.map(([k, least]) => {
       const resource = front.resources[k];
-      return `${resource.label} from ${words(limits[k], resource)} to at least ${words(least, resource)}`;
+      return `${resource.label} from ${words(limits[k], resource)} to at least ${enough(least, resource)}`;
     });
     const others = binding.length > 1 ? " while the others stay" : "";
     const how = raised.length > 1 ? "one of these is" : `the limit of ${front.resources[ways[0][0]].label} is`;

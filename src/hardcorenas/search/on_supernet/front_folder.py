@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 from hardcorenas import files
 from hardcorenas.errors import ArtifactError
-from hardcorenas.search.on_supernet.network_folder import is_ours, network_name
-from hardcorenas.search.on_supernet.settings import SearchSettings
+from hardcorenas.search.on_supernet.network_folder import (
+    NetworkFolder,
+    is_ours,
+    network_name,
+)
+from hardcorenas.search.on_supernet.settings import FrontSettings, SearchSettings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,19 +51,34 @@ class FrontFolder:
             if table.is_measured:
                 table.save(self.table(number))
 
-    def require_own(self) -> None:
-        """Raise if a front would be written over something else."""
-        for path in (self.front, self.journal, self.table(1)):
-            if path.exists() and not is_ours(path):
-                raise ArtifactError(
-                    f"{files.shown_path(path)}: was not written by a front; remove it, or name "
-                    f"another folder"
-                )
+    def require_own(self, num_budgets: int) -> None:
+        """Raise if a front would be written over something else, a search too."""
+        tables = [self.table(number) for number in range(1, num_budgets + 1)]
+        foreign = [p for p in (self.front, self.journal, *tables) if p.exists() and not is_ours(p)]
+        search = NetworkFolder(self.path).search
+        for path in [*foreign, *([search] if search.exists() else ())]:
+            raise ArtifactError(
+                f"{files.shown_path(path)}: was not written by a front; remove it, or name "
+                f"another folder"
+            )
 
 
-def front_name(budgets: Sequence[Budget]) -> str:
-    """Return a name such as ``latency`` or ``latency-params-2M``: the first budget is the axis."""
+def front_name(
+    budgets: Sequence[Budget], settings: FrontSettings, seed: int = 0, *, with_side: bool = False
+) -> str:
+    """Return a name such as ``latency-params-2M``: the first budget is the axis.
+
+    Args:
+        budgets: What may not be exceeded, one or more.
+        settings: How to estimate.
+        seed: Decides everything that is random.
+        with_side: Whether to name the resolution too, for a supernet that has several.
+    """
     along, *others = budgets
-    if along.limit < along.table.dearest_cost:
-        return network_name(budgets, SearchSettings())
-    return "-".join(filter(None, (along.name, network_name(others, SearchSettings()))))
+    kept = budgets if along.limit < along.table.dearest_cost else others
+    usual = FrontSettings()
+    parts = [along.name] if kept is others else []
+    parts += [network_name(kept, SearchSettings(), seed)] if kept or seed else []
+    parts += [f"networks-{settings.networks}"] if settings.networks != usual.networks else []
+    parts += [f"{along.table.space.resolution}px"] if with_side else []
+    return "-".join(parts)

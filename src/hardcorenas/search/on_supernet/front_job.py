@@ -20,7 +20,7 @@ from hardcorenas.artifacts import (
     FrontResource,
     ScoredNetwork,
 )
-from hardcorenas.errors import InvalidArgumentError
+from hardcorenas.errors import InvalidArgumentError, shown
 from hardcorenas.jobs.processes import is_first_process, require_processes, run_together
 from hardcorenas.jobs.run_folder import only_one
 from hardcorenas.jobs.signals import StopSignals
@@ -36,6 +36,7 @@ from hardcorenas.search.on_supernet.journal import Journal
 from hardcorenas.search.on_supernet.objective import SCORE_IMAGES
 from hardcorenas.search.on_supernet.settings import FrontSettings
 from hardcorenas.search.problem import Problem
+from hardcorenas.settings import SettingError
 from hardcorenas.train.evaluate import heldout_judgement, refresh_statistics_
 from hardcorenas.train.trained import TrainedSupernet
 from hardcorenas.versions import versions
@@ -75,6 +76,11 @@ class FrontJob:
     source: str | None = None
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise SettingError("seed", f"expected 0 or more, got {shown(self.seed)}")
+        _require_axis(self.budgets)
+
     @property
     def supernet(self) -> TrainedSupernet:
         """The supernet; of several resolutions, at the one that the budgets' tables are of."""
@@ -104,10 +110,21 @@ def front(
         progress: Told how many networks are scored, of how many.
         **settings: See `FrontSettings`.
     """
+    _require_axis(budgets)
     run = run if isinstance(run, TrainedSupernet) else TrainedSupernet.open(run)
-    place = Path(folder) if folder else run.folder / "fronts" / front_name(budgets)
-    job = FrontJob(run.folder, place, tuple(budgets), FrontSettings(**settings), data, seed)
+    how = FrontSettings(**settings)
+    name = front_name(budgets, how, seed, with_side=run.has_several)
+    place = Path(folder) if folder else run.folder / "fronts" / name
+    job = FrontJob(run.folder, place, tuple(budgets), how, data, seed)
     return front_step(job, processes, progress).do()
+
+
+def _require_axis(budgets: Sequence[Budget]) -> None:
+    if not budgets:
+        raise InvalidArgumentError(
+            "budgets: expected at least one, that of the resource along which the front is; 100% "
+            "of it is no limit"
+        )
 
 
 def front_step(
@@ -120,7 +137,7 @@ def front_step(
         is_first = is_first_process()
         with only_one(job.folder) if is_first else nullcontext():
             if is_first:
-                FrontFolder(job.folder).require_own()
+                FrontFolder(job.folder).require_own(len(job.budgets))
             run_together(processes, _estimate_front, job, first_only={"progress": progress})
 
     return Step(FrontFolder(job.folder).front, FrontFile, _inputs(job), make)
@@ -233,6 +250,7 @@ def _save(
         inputs=files.digest_of(_inputs(job)),
         settings=dataclasses.asdict(job.settings),
         seed=job.seed,
+        resolution=problem.space.resolution,
         resources=tuple(
             FrontResource(
                 label=label,
