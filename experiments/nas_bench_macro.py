@@ -25,6 +25,7 @@ import hardcorenas as hc
 from hardcorenas import files
 from hardcorenas.machine import keep_freed_memory
 from hardcorenas.search.on_supernet.job import SearchJob, search_run
+from hardcorenas.search.on_supernet.settings import SearchSettings
 from hardcorenas.train.evaluate import heldout_loss
 from hardcorenas.train.recipe import SMALL, Recipe
 from hardcorenas.train.supernet_training import TrainingJob, train_supernet
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hardcorenas.search.on_supernet.settings import SearchSettings
     from hardcorenas.space import Architecture
 
     Floats = NDArray[np.float64]
@@ -86,7 +86,7 @@ LARGE = Size(
     docs=FULL.docs,
     networks=300,
     score_images=1000,
-    search=FULL.search,
+    search=SearchSettings(),
 )
 TOY = Size(
     space=SPACE.replace(resolution=16, input_channels=1),
