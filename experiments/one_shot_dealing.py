@@ -26,12 +26,13 @@ from hardcorenas.train.data import load_data
 from hardcorenas.train.evaluate import score
 from hardcorenas.train.recipe import SMALL, Recipe
 from hardcorenas.train.supernet_training import TrainingJob, train_supernet
+from phases import PLAIN
 from setting import ALONE, uniform_networks
 
 RESULT = Path(__file__).parents[1] / "docs" / "results" / "one_shot_dealing.json"
 DATA = "fashion-mnist-sample"
 SPACE = hc.SearchSpace.preset("gray28")
-RECIPE = SMALL.replace(heaviest_epochs=10, paths_epochs=24)
+RECIPE = SMALL.replace(heaviest_epochs=10, paths_epochs=24, **PLAIN)  # every image its own path
 
 
 def accuracies(at_once: int, seed: int, recipe: Recipe) -> tuple[list[float], float]:
