@@ -110,7 +110,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         ratios = [
             [loss / np.mean(of[DEFAULT, limit]) for loss in of[method, limit]] for limit in limits
         ]
-        x = [milliseconds(limit) * (1 + 0.006 * (number - 1.5)) for limit in limits]
+        x = [milliseconds(limit) * (1 + 0.006 * (number - 2)) for limit in limits]
         colour = f"C{number}"
         axis.plot(x, [np.mean(r) for r in ratios], "o-", color=colour, label=method)
         for place, ratio in zip(x, ratios, strict=True):

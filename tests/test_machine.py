@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg  # noqa: F401 - brings a library of its own
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from hardcorenas.machine import on_one_blas_thread
+from hardcorenas.machine import one_blas_thread
 
 
 def blas_threads():
@@ -19,7 +19,7 @@ def blas_threads():
 def test_only_while_the_function_runs(fails):
     seen = []
 
-    @on_one_blas_thread
+    @one_blas_thread()
     def work(text, *, fails):
         """Say something."""
         seen.append(blas_threads())

@@ -7,16 +7,15 @@ import functools
 import os
 import platform
 import sys
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from threadpoolctl import ThreadpoolController
 
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
@@ -34,19 +33,15 @@ def keep_freed_memory() -> None:
     mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def on_one_blas_thread(function: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Keep numpy's and scipy's linear algebra to one thread while a function runs.
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Keep numpy's and scipy's linear algebra to one thread; also a decorator.
 
     For matrices of some hundred rows more threads only wait for each other: on a busy core, longer
     than the work takes. Torch's threads are left alone.
     """
-
-    @functools.wraps(function)
-    def limited(*arguments: Given.args, **named: Given.kwargs) -> Result:
-        with _libraries().limit(limits=1, user_api="blas"):
-            return function(*arguments, **named)
-
-    return limited
+    with _libraries().limit(limits=1, user_api="blas"):
+        yield
 
 
 @functools.cache

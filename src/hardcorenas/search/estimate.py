@@ -23,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from hardcorenas.errors import InvalidArgumentError
-from hardcorenas.machine import on_one_blas_thread
+from hardcorenas.machine import one_blas_thread
 from hardcorenas.search.optimum import AdditiveValue
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Estimate:
         spread = np.einsum("ni,ij,nj->n", rows, self.covariance, rows)
         return rows @ self.weights, np.sqrt(np.maximum(spread, 0) + self.noise**2)
 
-    @on_one_blas_thread
+    @one_blas_thread()
     def drawn(self, rng: np.random.Generator) -> AdditiveValue:
         """Return what would be maximised if the weights were a draw of what they may be."""
         # Weights and scores as they may be without any knowledge, led to the scores that there are.
@@ -164,7 +164,7 @@ def log_losses(losses: Sequence[float]) -> Floats:
     return np.asarray(np.log(np.asarray(losses, float).clip(_LEAST_LOSS)))
 
 
-@on_one_blas_thread
+@one_blas_thread()
 def fit_estimate(
     space: SearchSpace,
     networks: Sequence[Architecture],

@@ -55,10 +55,11 @@ class FrontFolder:
         """Raise if a front would be written over something else, a search too."""
         tables = [self.table(number) for number in range(1, num_budgets + 1)]
         foreign = [p for p in (self.front, self.journal, *tables) if p.exists() and not is_ours(p)]
-        search = NetworkFolder(self.path).search
-        for path in [*foreign, *([search] if search.exists() else ())]:
+        if (search := NetworkFolder(self.path).search).exists():
+            foreign.append(search)
+        if foreign:
             raise ArtifactError(
-                f"{files.shown_path(path)}: was not written by a front; remove it, or name "
+                f"{files.shown_path(foreign[0])}: was not written by a front; remove it, or name "
                 f"another folder"
             )
 
