@@ -139,7 +139,7 @@ def test_fronts_of_several_runs_say_of_which(made, torn):
     assert titles[3] == "other: params"
 
 
-def test_a_front_at_one_of_several_resolutions_is_recognised_by_its_costs(tmp_path):
+def test_a_front_at_one_of_several_resolutions_is_explored_there(tmp_path):
     space = made_runs.GRAY.replace(resolutions=(20, 28))
     for side in (20, 28):
         run = made_runs.make_run(tmp_path / str(side), space=space.at(side), table=None)

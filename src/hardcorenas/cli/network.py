@@ -177,9 +177,8 @@ def export(
     run, place = supernet_of(folder, supernet), NetworkFolder(folder)
     if finetuned is None and RunFolder(folder).finetuned.exists():
         architecture, finetuned = run.finetuned_architecture(folder), folder
-        written = (
-            output or folder / "exported"
-        )  # the training's weights are network.safetensors too
+        # Not beside the training's own weights, which are network.safetensors too.
+        written = output or folder / "exported"
     else:
         architecture, written = place.load_architecture(), output or folder
     step = export_step(

@@ -143,16 +143,13 @@ def _front(folder: Path, description: RunFile | None, run_file: Path) -> FrontFi
     for number, point in enumerate(file.points):
         if missing := [r.label for r in file.resources if r.label not in point.costs]:
             raise ArtifactError(f"{path}: points[{number}].costs: {shown(missing[0])} is missing")
-    for there in space.at_each():  # a run of several resolutions has fronts at one of them
+    # A run of several resolutions has fronts at one of them.
+    for there in (side for side in space.at_each() if side.resolution == file.resolution):
         tables = _tables_of(file, there, saved)
-        if (
-            there.resolution == file.resolution
-            and tables
-            and all(
-                table.cost(Architecture(there, network.stages)) == point.costs[resource.label]
-                for resource, table in zip(file.resources, tables, strict=True)
-                for network, point in zip(points, file.points, strict=True)
-            )
+        if tables and all(
+            table.cost(Architecture(there, network.stages)) == point.costs[resource.label]
+            for resource, table in zip(file.resources, tables, strict=True)
+            for network, point in zip(points, file.points, strict=True)
         ):
             networks = tuple(Architecture(there, network.stages) for network in scored)
             return FrontFiles(folder, file, networks, tables)
